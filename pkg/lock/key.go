@@ -1,0 +1,51 @@
+package lock
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// MaxKeyBytes bounds a key's name as it stands in the store.
+const MaxKeyBytes = 253
+
+// Key names a lock in a store. A raw key stands there byte for byte, so that programs which know
+// nothing of conch can share it; any other is placed under the backend's prefix.
+type Key struct {
+	Name string
+	Raw  bool
+}
+
+// String returns the name, for logs and messages.
+func (k Key) String() string { return k.Name }
+
+// Validate reports why the key cannot be used, or nil.
+func (k Key) Validate() error {
+	switch {
+	case k.Name == "":
+		return errors.New("lock key is empty: give it a name")
+	case len(k.Encoded()) > MaxKeyBytes:
+		return fmt.Errorf("lock key has %d bytes: at most %d fit", len(k.Encoded()), MaxKeyBytes)
+	case !utf8.ValidString(k.Name):
+		return errors.New("lock key is not valid UTF-8: use text")
+	}
+	return nil
+}
+
+// Encoded is the name with the characters that would break a hash tag or a log line
+// percent-escaped. A raw key is returned as it is.
+func (k Key) Encoded() string {
+	if k.Raw {
+		return k.Name
+	}
+	var b strings.Builder
+	for i := 0; i < len(k.Name); i++ {
+		if c := k.Name[i]; c == '%' || c == '{' || c == '}' || c < 0x20 || c == 0x7f {
+			fmt.Fprintf(&b, "%%%02X", c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}

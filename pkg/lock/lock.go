@@ -1,0 +1,198 @@
+package lock
+
+import (
+	"context"
+	"time"
+)
+
+// FencingToken orders the acquisitions of one key: a later one is always higher. It is about the
+// store's time in milliseconds (1.8e12), so keep it in 64 bits. Zero means none.
+type FencingToken int64
+
+// Token is what stands in the store while a lock is held. It is an identity, not a secret, and
+// opaque outside the backend that made it.
+type Token string
+
+// Grant is one acquisition of a key. It is an immutable value: a renewal yields another one.
+type Grant struct {
+	Key          Key
+	Owner        Owner
+	Token        Token
+	FencingToken FencingToken
+	// TTL is what the store was last asked for.
+	TTL time.Duration
+	// ValidUntil is when this side must have stopped counting on the grant. It carries Go's
+	// monotonic clock. The zero time means that no answer of the store backs the grant yet.
+	ValidUntil time.Time
+}
+
+// Valid reports whether the grant may be counted on at now.
+func (g Grant) Valid(now time.Time) bool { return now.Before(g.ValidUntil) }
+
+// Request asks for a key.
+type Request struct {
+	Key   Key
+	Owner Owner
+	TTL   time.Duration
+	// Floor is the lowest fencing token that is acceptable: the highest one the caller ever saw,
+	// plus one. Zero where it saw none.
+	Floor FencingToken
+	// Settle says how long a start must wait after a tenure that did not end cleanly.
+	Settle Settle
+	// Since, if set, makes this the continuation of a tenure whose key vanished: it is granted only
+	// if nobody acquired the key after this fencing token, and nothing is settled.
+	Since FencingToken
+	// Queue asks for a place in the store's queue. A backend that has none answers ErrUnsupported.
+	Queue bool
+}
+
+// Settle describes the wait between acquiring a key and starting, where the tenure before was not
+// ended cleanly and its holder may still run.
+type Settle struct {
+	// Delay is added to the end of that tenure; zero means that nothing is ever settled.
+	Delay time.Duration
+	// Home is the prefix of owners whose end the caller confirms by itself; their tenures need no
+	// settling. Empty where there are none.
+	Home string
+}
+
+// Acquired is the answer to a request that was granted.
+type Acquired struct {
+	Grant Grant
+	// Again is true where this owner already had the key, as after an answer that was lost.
+	Again bool
+	// Before tells how the tenure before this one ended.
+	Before Ending
+	// StartAfter is how long the caller must still wait before it starts anything, counted from
+	// the moment the answer arrived.
+	StartAfter time.Duration
+	// Warning is a sentence about something the backend ignored, such as a stored fencing token
+	// from the future. Usually empty.
+	Warning string
+}
+
+// Ending says how a tenure ended, as far as the store knows.
+type Ending string
+
+const (
+	// EndedNone: the store and the caller know of no earlier tenure.
+	EndedNone Ending = "None"
+	// EndedReleased: the holder was confirmed to have stopped and gave the key back.
+	EndedReleased Ending = "Released"
+	// EndedUnreleased: the key ran out, was removed by hand, or was given back unconfirmed.
+	EndedUnreleased Ending = "Unreleased"
+	// EndedForgotten: the store knows less than the caller, so it lost data.
+	EndedForgotten Ending = "Forgotten"
+	// EndedForeign: a holder that is no conch had the key.
+	EndedForeign Ending = "Foreign"
+)
+
+// Extension asks for a grant to be renewed to a ttl.
+type Extension struct {
+	Grant Grant
+	TTL   time.Duration
+	// Shorten allows the remaining time to shrink. Without it a renewal only ever extends.
+	Shorten bool
+}
+
+// Result is the answer to one Extension. Exactly one of its fields is set: Grant with a new
+// ValidUntil, or an error that is ErrLost or ErrUnknown.
+type Result struct {
+	Grant Grant
+	Err   error
+}
+
+// Leave says how a key is given back.
+type Leave struct {
+	// Unclean states that the holder was not confirmed to have stopped. The next one settles.
+	Unclean bool
+	// Keep leaves a released marker for this long, so that nobody acquires the key before.
+	Keep time.Duration
+}
+
+// Backend is a store of locks. At most one of Acquire, Abandon and Release per key and owner may
+// run at a time; everything else may run concurrently. Implementations bound each call themselves
+// and return early when ctx ends.
+type Backend interface {
+	// Acquire takes the key for the owner. Sending the same request again is harmless. The error is
+	// ErrHeld (as *HeldError, with what was seen), ErrLost (only with Since), ErrUnsupported, or
+	// ErrUnknown; after ErrUnknown the caller asks again as the same owner, or abandons.
+	Acquire(ctx context.Context, r Request) (Acquired, error)
+	// Renew extends grants, one result each in the same order. It never creates a key.
+	Renew(ctx context.Context, extensions []Extension) []Result
+	// Release gives the grant's key back if it still bears the whole token. The error is ErrLost
+	// where it does not, and nil where this token had been released before.
+	Release(ctx context.Context, g Grant, how Leave) error
+	// Abandon removes what an unanswered Acquire of this owner may have left behind. It compares
+	// the owner; a key that bears another one is left alone, and nil returned.
+	Abandon(ctx context.Context, key Key, owner Owner) error
+	// Inspect reports what stands in the store now, one view a key in the same order.
+	Inspect(ctx context.Context, keys []Key) ([]View, error)
+}
+
+// Stamper is a Backend that can change the state written at the end of a held token.
+type Stamper interface {
+	Stamp(ctx context.Context, g Grant, state string) (Grant, error)
+}
+
+// Notifier is a Backend that hints at releases. Hints may be lost, so nobody relies on them.
+type Notifier interface {
+	// Notify calls hint for each key that was given back, until ctx ends. After a gap in which
+	// hints may have been lost it calls missed.
+	Notify(ctx context.Context, hint func(Key), missed func()) error
+}
+
+// Describer is a Backend that can say what it runs on.
+type Describer interface {
+	Describe(ctx context.Context) (Facts, error)
+}
+
+// Facts are what a backend knows about its server.
+type Facts struct {
+	Server  string // product and version
+	Role    string // master or replica
+	RunID   string // identity of the server process
+	Started time.Duration
+}
+
+// Announcer is a Backend in which a cluster's decider writes down who it is, so that two clusters
+// with one identity notice each other.
+type Announcer interface {
+	// Announce writes nonce under id if takeover is set or nothing stands there, and returns what
+	// stands there afterwards.
+	Announce(ctx context.Context, id, nonce string, takeover bool) (string, error)
+}
+
+// View is what stands in the store under a key.
+type View struct {
+	Key   Key
+	State ViewState
+	// Owner, Token and FencingToken describe the holder; empty for a free or foreign key.
+	Owner        Owner
+	Token        Token
+	FencingToken FencingToken
+	// Remaining is the rest of the key's time to live. NoExpiry is true where it has none.
+	Remaining time.Duration
+	NoExpiry  bool
+	// Type is the store's type of the key, such as string or hash.
+	Type string
+	// Highest is the highest fencing token the store remembers for the key, zero if none.
+	Highest FencingToken
+	// Last is the owner of the newest acquisition, and LastEnded how it ended.
+	Last      Owner
+	LastEnded Ending
+}
+
+// ViewState classifies a key.
+type ViewState string
+
+const (
+	// ViewFree: nobody has the key.
+	ViewFree ViewState = "Free"
+	// ViewHeld: an owner in conch's form has it.
+	ViewHeld ViewState = "Held"
+	// ViewForeign: something else has it: another program, a key of another type or without expiry.
+	ViewForeign ViewState = "Foreign"
+	// ViewReleased: given back, but kept for its minimum hold.
+	ViewReleased ViewState = "Released"
+)
