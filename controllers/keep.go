@@ -1,0 +1,158 @@
+package controllers
+
+import (
+	"context"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/conch-dev/conch/controllers/plan"
+	"github.com/conch-dev/conch/pkg/lock/keeper"
+)
+
+// keep makes the keeper renew what the status says this cluster holds. Every replica does so, the
+// decider or not: a renewal can only keep a lock alive that its holder still has.
+func (p *pass) keep(ctx context.Context) {
+	if p.keeper == nil {
+		return
+	}
+	p.dropAttempt(ctx)
+	p.tidy()
+	if !p.ours() {
+		p.dropKept()
+		return
+	}
+	g := grantOf(p.terms.key, p.status, p.terms.timing.TTL)
+	id := keeper.ID{Key: g.Key, Owner: g.Owner}
+	if p.mem.kept != nil && p.mem.kept.id != id {
+		p.dropKept()
+	}
+	if p.continuing(id) {
+		return
+	}
+	if state, ok := p.keeper.State(id); !ok || p.outdated(state) {
+		p.keeper.Forget(id)
+		p.keeper.Adopt(g, p.terms.keeperTerms())
+	}
+	p.rememberKept(id)
+	p.retime(id)
+}
+
+// outdated reports whether the keeper still has an earlier acquisition of the same owner, as a
+// replica does that heard of the newer one only through the status.
+func (p *pass) outdated(s keeper.State) bool {
+	return int64(s.Acquired.Grant.FencingToken) < p.status.FencingToken && s.Phase != keeper.PhaseWaiting
+}
+
+func (p *pass) rememberKept(id keeper.ID) {
+	since := p.now
+	if a := p.mem.attempt; a != nil && a.id == id {
+		since, p.mem.attempt = a.since, nil
+	}
+	if p.mem.kept == nil {
+		p.mem.kept = &kept{id: id, keeper: p.terms.backend, since: since, terms: p.terms.keeperTerms()}
+	}
+	p.r.index.set(id, p.name)
+}
+
+// continuing reports whether the present holder's key is being asked for again; the entry is then
+// an attempt, which keep must leave alone.
+func (p *pass) continuing(id keeper.ID) bool {
+	a := p.mem.attempt
+	if a == nil || !a.continuing || a.id != id {
+		return false
+	}
+	state, ok := p.keeper.State(id)
+	return ok && state.Phase != keeper.PhaseHeld || ok && int64(state.Acquired.Grant.FencingToken) > p.status.FencingToken
+}
+
+// retime follows a changed ttl. Only the decider may shorten; everybody may extend.
+func (p *pass) retime(id keeper.ID) {
+	want := p.terms.keeperTerms()
+	if p.mem.kept.terms == want {
+		return
+	}
+	shorten := want.TTL < p.mem.kept.terms.TTL
+	if shorten && !p.r.opts.Election.Deciding() {
+		return
+	}
+	p.mem.kept.terms = want
+	p.keeper.Retime(id, want, shorten)
+}
+
+// dropKept stops renewing what the status no longer names. The store is left alone: what was
+// released is gone, and what somebody else decided is theirs.
+func (p *pass) dropKept() {
+	if p.mem.kept == nil {
+		return
+	}
+	p.forget(p.mem.kept.keeper, p.mem.kept.id)
+	p.mem.kept = nil
+}
+
+// dropAttempt ends an attempt that this replica must not pursue: it decides no longer, or the
+// status names another holder. Only the decider clears it out of the store, because the next
+// decider may have made something of it by now.
+func (p *pass) dropAttempt(ctx context.Context) {
+	a := p.mem.attempt
+	if a == nil {
+		return
+	}
+	mine := p.ours() && p.status.Holder.Owner == string(a.id.Owner)
+	switch {
+	case mine, p.r.opts.Election.Deciding() && !p.ours():
+		return
+	case p.r.opts.Election.Deciding():
+		ctrl.LoggerFrom(ctx).V(1).Info("Calling off an attempt beside the holder", "key", a.id.Key.String(), "owner", string(a.id.Owner))
+		p.abandon(a.keeper, a.id)
+	default:
+		p.forget(a.keeper, a.id)
+	}
+	p.mem.attempt = nil
+}
+
+// abandon clears an owner out of the store, now or later, and its entry with it.
+func (p *pass) abandon(backend string, id keeper.ID) {
+	if k := p.r.opts.Keepers[backend]; k != nil {
+		k.AbandonFor(id, p.terms.timing.TTL)
+		p.mem.leaving[id] = backend
+		p.r.index.set(id, p.name)
+	}
+}
+
+// tidy forgets the entries that have left the store.
+func (p *pass) tidy() {
+	for id, backend := range p.mem.leaving {
+		if k := p.r.opts.Keepers[backend]; k != nil {
+			if s, ok := k.State(id); ok && s.Phase == keeper.PhaseAbandoning {
+				continue
+			}
+		}
+		p.forget(backend, id)
+		delete(p.mem.leaving, id)
+	}
+}
+
+func (p *pass) forget(backend string, id keeper.ID) {
+	if k := p.r.opts.Keepers[backend]; k != nil {
+		k.Forget(id)
+	}
+	p.r.index.unset(id)
+}
+
+// adoptOrphan takes the status of a lock whose object is gone from what this process remembers.
+func (p *pass) adoptOrphan() {
+	if p.mem.orphan.State != "" {
+		p.status = p.mem.orphan
+	}
+}
+
+// blind reports whether the API server has been away for so long that nobody can vouch for the
+// holder any more.
+func (r *Reconciler) blind(now time.Time, st plan.Status, startDeadline time.Duration) bool {
+	bound := r.opts.MaxBlindRenew
+	if st.StartedAt.IsZero() {
+		bound = min(bound, startDeadline)
+	}
+	return now.Sub(r.opts.APISeen()) > bound
+}

@@ -1,0 +1,122 @@
+package controllers
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/conch-dev/conch/controllers/plan"
+	"github.com/conch-dev/conch/pkg/lock"
+	"github.com/conch-dev/conch/pkg/lock/keeper"
+)
+
+// memory is what one process remembers about one lock between passes, beside the API objects.
+// Losing it costs time, never safety: waits start over, and attempts are found in the store.
+type memory struct {
+	// attempt is the owner that this process contends as, if it does.
+	attempt *attempt
+	// kept is the grant that this process keeps because a status or a record named it.
+	kept *kept
+	// leaving are entries that were called off and are forgotten once they are out of the store.
+	leaving map[keeper.ID]string
+	// vanished and unlabelled are when a candidate's object, or its leader label, was first missed.
+	vanished   map[types.UID]time.Time
+	unlabelled map[types.UID]time.Time
+	// backOff is how long the candidates of a group stand back after giving the lock up.
+	backOff map[string]backOff
+	// terms are the effective values of the newest pass, for when the object is gone.
+	terms *terms
+	// orphan is the status of a lock whose object is gone while its holder is being ended.
+	orphan plan.Status
+}
+
+type attempt struct {
+	id         keeper.ID
+	keeper     string
+	candidate  plan.Holder
+	since      time.Time
+	continuing bool
+}
+
+type kept struct {
+	id     keeper.ID
+	keeper string
+	since  time.Time
+	terms  keeper.Terms
+}
+
+type backOff struct {
+	times int
+	until time.Time
+}
+
+const (
+	backOffFirst = 30 * time.Second
+	backOffMost  = 10 * time.Minute
+)
+
+// next doubles the back-off, from half a minute to ten.
+func (b backOff) next(now time.Time) backOff {
+	pause := backOffFirst << min(b.times, 5)
+	return backOff{times: b.times + 1, until: now.Add(min(pause, backOffMost))}
+}
+
+// memories holds one memory a lock. A lock's own passes never overlap, so only the map is guarded.
+type memories struct {
+	mu sync.Mutex // guards m
+	m  map[types.NamespacedName]*memory
+}
+
+func newMemories() *memories { return &memories{m: map[types.NamespacedName]*memory{}} }
+
+func (m *memories) of(name types.NamespacedName) *memory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	mem, ok := m.m[name]
+	if !ok {
+		mem = &memory{
+			leaving:  map[keeper.ID]string{},
+			vanished: map[types.UID]time.Time{}, unlabelled: map[types.UID]time.Time{}, backOff: map[string]backOff{},
+		}
+		m.m[name] = mem
+	}
+	return mem
+}
+
+func (m *memories) drop(name types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.m, name)
+}
+
+func (m *memories) names() []types.NamespacedName {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := make([]types.NamespacedName, 0, len(m.m))
+	for name := range m.m {
+		out = append(out, name)
+	}
+	return out
+}
+
+// firstSeen remembers when something was first the case, and forgets it once it is not.
+func firstSeen(m map[types.UID]time.Time, uid types.UID, yes bool, now time.Time) time.Time {
+	if !yes {
+		delete(m, uid)
+		return time.Time{}
+	}
+	if _, known := m[uid]; !known {
+		m[uid] = now
+	}
+	return m[uid]
+}
+
+// grantOf is the grant that a status describes. It carries no validity: only an answer of the
+// store gives one.
+func grantOf(key lock.Key, st plan.Status, ttl time.Duration) lock.Grant {
+	return lock.Grant{
+		Key: key, Owner: lock.Owner(st.Holder.Owner), Token: lock.Token(st.Token),
+		FencingToken: lock.FencingToken(st.FencingToken), TTL: ttl,
+	}
+}

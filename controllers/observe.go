@@ -1,0 +1,268 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	lockv1alpha1 "github.com/conch-dev/conch/api/v1alpha1"
+	"github.com/conch-dev/conch/controllers/plan"
+)
+
+// pass is what one reconcile of one lock knows. It is made anew each time and never shared.
+type pass struct {
+	ctx  context.Context //nolint:containedctx // a pass lives as long as one reconcile
+	r    *Reconciler
+	name types.NamespacedName
+	now  time.Time
+	mem  *memory
+	// lock is the object as the cache has it; nil once the API server said that it is gone.
+	lock *lockv1alpha1.DistributedLock
+	// terms are the effective values; keeper is the one of the lock's backend, nil if unknown.
+	terms  terms
+	keeper Keeper
+	status plan.Status
+	// candidates, and the pods they were made from. A vanished holder is a candidate without pod.
+	candidates []plan.Candidate
+	pods       map[string]*corev1.Pod
+}
+
+// observe reads everything that the decision is based on, and changes nothing but what this
+// process remembers.
+func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*pass, error) {
+	p := &pass{ctx: ctx, r: r, name: name, now: r.now(), mem: r.memories.of(name), pods: map[string]*corev1.Pod{}}
+	if err := p.readLock(ctx); err != nil {
+		return nil, err
+	}
+	if err := p.readPods(ctx); err != nil {
+		return nil, err
+	}
+	if p.lock == nil {
+		p.adoptOrphan()
+	}
+	if err := p.readHolder(ctx); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// readLock reads the object and its effective values. An object that the cache lacks is looked up
+// at the API server before it counts as gone.
+func (p *pass) readLock(ctx context.Context) error {
+	var l lockv1alpha1.DistributedLock
+	err := p.r.opts.Client.Get(ctx, p.name, &l)
+	if apierrors.IsNotFound(err) {
+		err = p.r.opts.APIReader.Get(ctx, p.name, &l)
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		if p.mem.terms != nil {
+			p.terms = *p.mem.terms
+		} else {
+			p.terms = p.r.termsWithoutObject(p.name)
+		}
+	case err != nil:
+		return fmt.Errorf("read lock %s: %w", p.name, err)
+	default:
+		p.lock = &l
+		p.terms = p.r.termsOf(&l)
+		p.mem.terms = &p.terms
+		p.status = readStatus(&l, p.r.opts.Cluster)
+	}
+	p.keeper = p.r.opts.Keepers[p.terms.backend]
+	return nil
+}
+
+// readPods makes candidates of the marked pods that name this lock.
+func (p *pass) readPods(ctx context.Context) error {
+	var list corev1.PodList
+	if err := p.r.opts.Client.List(ctx, &list, client.InNamespace(p.name.Namespace), client.MatchingFields{lockField: p.name.Name}); err != nil {
+		return fmt.Errorf("list the pods of lock %s: %w", p.name, err)
+	}
+	for i := range list.Items {
+		pod := &list.Items[i]
+		c := p.candidate(pod, true)
+		p.pods[c.UID] = pod
+		p.candidates = append(p.candidates, c)
+	}
+	return nil
+}
+
+// readHolder makes sure that the holder is among the candidates, looking at the API server itself
+// where the cache does not have it, and at the node it runs on.
+func (p *pass) readHolder(ctx context.Context) error {
+	if !p.ours() {
+		return nil
+	}
+	h := p.status.Holder
+	i := p.indexOf(h.UID)
+	if i < 0 {
+		c, err := p.missingHolder(ctx)
+		if err != nil {
+			return err
+		}
+		p.candidates = append(p.candidates, c)
+		i = len(p.candidates) - 1
+	}
+	return p.addNode(ctx, &p.candidates[i], h)
+}
+
+// missingHolder looks for a holder that the cache does not show: unmarked, deleted, or not seen yet.
+func (p *pass) missingHolder(ctx context.Context) (plan.Candidate, error) {
+	h := p.status.Holder
+	uid := types.UID(h.UID)
+	var pod corev1.Pod
+	err := p.r.opts.APIReader.Get(ctx, types.NamespacedName{Namespace: h.Namespace, Name: h.Name}, &pod)
+	switch {
+	case err == nil && pod.UID == uid:
+		firstSeen(p.mem.vanished, uid, false, p.now)
+		c := p.candidate(&pod, false)
+		p.pods[c.UID] = &pod
+		return c, nil
+	case err != nil && !apierrors.IsNotFound(err):
+		return plan.Candidate{}, fmt.Errorf("look for the holder of lock %s: %w", p.name, err)
+	}
+	c := plan.Candidate{Kind: h.Kind, Namespace: h.Namespace, Name: h.Name, UID: h.UID, NodeName: h.Node}
+	if last := p.r.graves.find(uid); last != nil {
+		c = p.candidate(last, true)
+		c.Body = bodyOf(last, false)
+	}
+	c.Body.Exists = false
+	if c.Body.Grace == 0 {
+		c.Body.Grace = max(h.Grace, time.Second)
+	}
+	c.Body.VanishedAt = firstSeen(p.mem.vanished, uid, true, p.now)
+	return c, nil
+}
+
+// addNode adds what is known of the node that the holder was bound to.
+func (p *pass) addNode(ctx context.Context, c *plan.Candidate, h plan.Holder) error {
+	name := c.NodeName
+	if name == "" {
+		name = h.Node
+	}
+	if name == "" {
+		return p.addUnknownNode(ctx, c)
+	}
+	var node corev1.Node
+	err := p.r.opts.Client.Get(ctx, types.NamespacedName{Name: name}, &node)
+	if apierrors.IsNotFound(err) {
+		err = p.r.opts.APIReader.Get(ctx, types.NamespacedName{Name: name}, &node)
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		c.Body.Node = nodeOf(nil, "")
+	case err != nil:
+		return fmt.Errorf("read node %s of the holder of lock %s: %w", name, p.name, err)
+	default:
+		c.Body.Node = nodeOf(&node, h.BootID)
+		c.BootID = node.Status.NodeInfo.BootID
+	}
+	return nil
+}
+
+// addUnknownNode judges a vanished holder that was never seen on a node: it may have been bound
+// while nobody looked, so every node counts.
+func (p *pass) addUnknownNode(ctx context.Context, c *plan.Candidate) error {
+	if c.Body.Exists {
+		return nil
+	}
+	var nodes corev1.NodeList
+	if err := p.r.opts.Client.List(ctx, &nodes); err != nil {
+		return fmt.Errorf("list nodes: %w", err)
+	}
+	all := plan.Node{Ready: true}
+	for i := range nodes.Items {
+		n := nodeOf(&nodes.Items[i], "")
+		all.Ready = all.Ready && n.Ready
+		if n.ReadySince.After(all.ReadySince) {
+			all.ReadySince = n.ReadySince
+		}
+	}
+	c.Body.Node = all
+	return nil
+}
+
+// candidate translates a pod.
+func (p *pass) candidate(pod *corev1.Pod, marked bool) plan.Candidate {
+	uid := string(pod.UID)
+	ann := pod.Annotations
+	c := plan.Candidate{
+		Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: uid,
+		Mode: modeOf(pod), Created: pod.CreationTimestamp.Time, Group: groupOf(pod),
+		Gated: gated(pod), Leading: pod.Labels[lockv1alpha1.LabelRole] == lockv1alpha1.RoleLeader,
+		Record: ann[lockv1alpha1.AnnotationHolderIdentity], RecordToken: fencingToken(ann[lockv1alpha1.AnnotationFencingToken]),
+		Ended:    fencingToken(ann[lockv1alpha1.AnnotationEnded]),
+		NodeName: pod.Spec.NodeName, Marked: marked, Body: bodyOf(pod, true),
+	}
+	if c.Record != "" {
+		c.RecordedToken = fmt.Sprintf("%s#%d", c.Record, c.RecordToken)
+	}
+	c.Ready, c.ReadySince = readiness(pod)
+	c.BackOffUntil = p.mem.backOff[c.Group].until
+	formerLeader := c.Mode == plan.Leader && !c.Leading && p.status.State == plan.Fencing && p.status.Holder.UID == uid
+	c.UnlabelledSince = firstSeen(p.mem.unlabelled, pod.UID, formerLeader, p.now)
+	return c
+}
+
+func (p *pass) indexOf(uid string) int {
+	for i := range p.candidates {
+		if p.candidates[i].UID == uid {
+			return i
+		}
+	}
+	return -1
+}
+
+func (p *pass) ours() bool { return p.status.Ours(p.r.opts.Cluster) }
+
+// snapshot puts together what observe found.
+func (p *pass) snapshot() plan.Snapshot {
+	return plan.Snapshot{
+		Lock: p.terms.lock, Status: p.status, Candidates: p.candidates, Store: p.observeStore(),
+		Self: plan.Self{
+			Cluster: p.r.opts.Cluster, Deciding: p.r.opts.Election.Deciding(),
+			Contending: p.r.opts.Contending(), IdentityConflict: p.r.opts.Identity.Conflict(),
+		},
+	}
+}
+
+func modeOf(pod *corev1.Pod) plan.Mode {
+	if pod.Labels[lockv1alpha1.LabelSingleton] == string(plan.Leader) {
+		return plan.Leader
+	}
+	return plan.Exclusive
+}
+
+func gated(pod *corev1.Pod) bool {
+	for _, g := range pod.Spec.SchedulingGates {
+		if g.Name == lockv1alpha1.GateLock {
+			return true
+		}
+	}
+	return false
+}
+
+// groupOf names the workload version that owns a pod; a bare pod is a group of its own.
+func groupOf(pod *corev1.Pod) string {
+	for _, o := range pod.OwnerReferences {
+		if o.Controller != nil && *o.Controller {
+			return string(o.UID)
+		}
+	}
+	return string(pod.UID)
+}
+
+func fencingToken(s string) int64 {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n
+}

@@ -1,0 +1,135 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+)
+
+// notReadyPatience is how long a leader may be not ready while another candidate is.
+const notReadyPatience = 15 * time.Second
+
+// unmarkedLook is how often a holder is looked at whose mark is gone, since no watch tells of it.
+const unmarkedLook = 10 * time.Second
+
+// mustEnd names why the tenure cannot go on, whatever the holder does.
+func (s Snapshot) mustEnd(now time.Time, h Candidate, found bool) (Reason, string) {
+	switch {
+	case s.Store.Phase == Lost && (s.Store.Seen.Presence != Free || s.Store.Continuing):
+		return LockLost, "the key is no longer ours"
+	case s.Store.Phase == Lost && (!found || !h.Active()):
+		return LockLost, "the key is gone, and its holder had not started"
+	case s.outOfTouch(now):
+		return BackendLost, "the store has not confirmed the lock in time"
+	}
+	return "", ""
+}
+
+// outOfTouch reports whether the holder must stop because nobody knows whether the key is still
+// ours. A lock that holds on loss goes on: inside one cluster gates and confirmed death exclude.
+// A candidate that has not started can wait at no risk, but a grant that is gone is worth nothing.
+func (s Snapshot) outOfTouch(now time.Time) bool {
+	if s.Lock.HoldOnLoss || s.Store.Phase == GivingUp || s.Store.Phase == GivenBack {
+		return false
+	}
+	return (!s.Store.Unanswered.IsZero() || s.Store.Phase == NoEntry || s.Store.Continuing) &&
+		s.Store.Phase != Lost && !now.Before(s.fenceAt())
+}
+
+// shouldEnd names why a healthy tenure ought to end. A holder that is leaving already is left to it.
+func (s Snapshot) shouldEnd(now time.Time, h Candidate, found bool) (Reason, string) {
+	lock, st := s.Lock, s.Status
+	switch {
+	case lock.Gone:
+		return LockDeleted, "the lock is being deleted"
+	case lock.ReleaseAsked != 0 && lock.ReleaseAsked == st.FencingToken:
+		return ReleaseRequested, "an operator asked for the release of this fencing token"
+	case !found || h.Body.Deleting:
+		return "", ""
+	case s.bypassed(h):
+		return GateBypassed, "the holder runs although conch did not start it"
+	case lock.MaxHold > 0 && !now.Before(st.AcquiredAt.Add(lock.MaxHold)):
+		return MaxHoldReached, fmt.Sprintf("held for %s", lock.MaxHold)
+	case s.startOverdue(now, h):
+		return StartDeadline, fmt.Sprintf("not running for %s while another candidate waits", lock.StartDeadline)
+	case h.Mode == Leader && s.leaderUnfit(now, h):
+		return LeaderNotReady, fmt.Sprintf("not ready for %s while another candidate is", notReadyPatience)
+	case s.newerWaits(now, h):
+		return HandOver, "a newer revision waits"
+	}
+	return "", ""
+}
+
+// bypassed reports whether an exclusive holder lost its gate by another hand than conch's. A start
+// of conch's own writes the record in the same patch.
+func (s Snapshot) bypassed(h Candidate) bool {
+	return h.Mode == Exclusive && h.Active() && h.Marked && s.Status.StartedAt.IsZero() && h.Record != s.Status.Holder.Owner
+}
+
+func (s Snapshot) startOverdue(now time.Time, h Candidate) bool {
+	return !h.Ready && s.othersWait(now, h.UID) && !now.Before(s.notRunningSince(h).Add(s.Lock.StartDeadline))
+}
+
+// notRunningSince counts from the start of the tenure at the earliest.
+func (s Snapshot) notRunningSince(h Candidate) time.Time {
+	since := s.Status.AcquiredAt
+	for _, t := range []time.Time{s.Status.NotBefore, h.ReadySince} {
+		if t.After(since) {
+			since = t
+		}
+	}
+	return since
+}
+
+func (s Snapshot) leaderUnfit(now time.Time, h Candidate) bool {
+	return !h.Ready && s.othersWait(now, h.UID) && !now.Before(h.ReadySince.Add(notReadyPatience))
+}
+
+func (s Snapshot) newerWaits(now time.Time, h Candidate) bool {
+	for _, c := range s.Candidates {
+		if c.UID != h.UID && c.Group == h.Group && c.Revision > h.Revision && c.Eligible(now) {
+			return true
+		}
+	}
+	return false
+}
+
+// nextLook is when a tenure that goes on must be looked at again.
+func (s Snapshot) nextLook(now time.Time, h Candidate) time.Time {
+	var at time.Time
+	soonest := func(t time.Time) {
+		if t.After(now) && (at.IsZero() || t.Before(at)) {
+			at = t
+		}
+	}
+	if !s.Store.Unanswered.IsZero() || s.Store.Phase != Granted {
+		soonest(s.fenceAt())
+	}
+	if s.Lock.MaxHold > 0 {
+		soonest(s.Status.AcquiredAt.Add(s.Lock.MaxHold))
+	}
+	if !h.Marked {
+		soonest(now.Add(unmarkedLook))
+	}
+	if !h.Ready {
+		soonest(s.notRunningSince(h).Add(s.Lock.StartDeadline))
+		if h.Mode == Leader {
+			soonest(h.ReadySince.Add(notReadyPatience))
+		}
+	}
+	return at
+}
+
+// holderVanished waits for proof that a missing holder has stopped, or gives up on it if the
+// operator chose to.
+func (s Snapshot) holderVanished(now time.Time, h Candidate) Decision {
+	death := s.death(now, h)
+	patience := h.Body.VanishedAt.Add(h.Body.Grace + s.Lock.FenceGrace + s.Lock.TakeoverDelay)
+	if s.Lock.ReleaseLost && !now.Before(patience) {
+		return s.beginReleasing(Unreachable, "given back without confirmed death, as onUnreachable: Release asks", true)
+	}
+	d := s.wait(Unreachable, "the holder cannot be confirmed dead: "+death.Why).until(now, death.After)
+	if s.Lock.ReleaseLost {
+		d = d.until(now, patience)
+	}
+	return d
+}

@@ -1,0 +1,142 @@
+package plan
+
+import "time"
+
+// Decide takes the next step for one lock.
+func Decide(now time.Time, s Snapshot) Decision {
+	if !s.Self.Deciding {
+		return s.wait(NotDeciding, "another replica decides")
+	}
+	if !s.Status.Ours(s.Self.Cluster) {
+		return s.decideUnheld(now)
+	}
+	switch s.Status.State {
+	case Fencing:
+		return s.decideFencing(now)
+	case Releasing:
+		return s.decideReleasing()
+	default:
+		return s.decideHeld(now)
+	}
+}
+
+// decideHeld keeps a tenure going: first whether it may go on at all, then the next step of its
+// start.
+func (s Snapshot) decideHeld(now time.Time) Decision {
+	holder, found := s.holder()
+	if ending, msg := s.mustEnd(now, holder, found); ending != "" {
+		return s.beginFencing(ending, msg)
+	}
+	if s.stopped(now, holder, found) {
+		return s.beginReleasing(HolderGone, "the holder has stopped", false)
+	}
+	if ending, msg := s.shouldEnd(now, holder, found); ending != "" {
+		return s.beginFencing(ending, msg)
+	}
+	if !found {
+		return s.holderVanished(now, holder)
+	}
+	return s.advance(now, holder).until(now, s.nextLook(now, holder))
+}
+
+// advance is the next step of a tenure that goes on.
+func (s Snapshot) advance(now time.Time, h Candidate) Decision {
+	st := s.Status
+	switch {
+	case s.Store.Phase == Lost && s.Store.Seen.Presence == Free && !s.Store.Continuing:
+		return s.continueTenure(h)
+	case s.Store.Phase == Granted && s.Store.FencingToken > st.FencingToken:
+		st.Token, st.FencingToken = s.Store.Token, s.Store.FencingToken
+		st.HighestSeen = max(st.HighestSeen, st.FencingToken)
+		return s.write(st, TenureBroken, "the key was gone and was taken again before anybody else came")
+	case st.State == Settling:
+		return s.settle(now)
+	case !h.Active():
+		return s.start(now, h)
+	case st.StartedAt.IsZero():
+		st.StartedAt = now
+		return s.write(s.placed(st, h), Started, "the holder may work")
+	case h.RecordToken != st.FencingToken || h.Record != st.Holder.Owner:
+		return s.do(Action{Kind: Record, Target: h}, Running, "the fencing token of the holder is being updated")
+	}
+	return s.write(s.placed(st, h), Running, "the holder has the lock")
+}
+
+// continueTenure asks for a key that vanished under its holder. A holder that has not started, or
+// one that is leaving anyway, is not worth it: it starts over.
+func (s Snapshot) continueTenure(h Candidate) Decision {
+	if s.Self.IdentityConflict {
+		return s.wait(IdentityConflict, "the key is gone; nothing is taken while two clusters use one identity")
+	}
+	return s.do(Action{Kind: Continue, Target: h}, TenureBroken, "the key is gone: asking for it again")
+}
+
+// placed notes where the holder runs, which matters once its node cannot be reached.
+func (s Snapshot) placed(st Status, h Candidate) Status {
+	st.Holder.Node, st.Holder.BootID = h.NodeName, h.BootID
+	if st.Holder.BootID == "" {
+		st.Holder.BootID = s.Status.Holder.BootID
+	}
+	return st
+}
+
+func (s Snapshot) settle(now time.Time) Decision {
+	if now.Before(s.Status.NotBefore) {
+		return s.wait(Contending, "the holder before may still run").until(now, s.Status.NotBefore)
+	}
+	if !s.mayStart(now) {
+		return s.wait(CannotTell, "the lock is ours, but no answer of the store is recent enough to start")
+	}
+	st := s.Status
+	st.State = Held
+	return s.write(st, Settled, "the holder before has had its time to stop")
+}
+
+// start lifts the gate or sets the label, if the grant is good for it and nobody else is active.
+func (s Snapshot) start(now time.Time, h Candidate) Decision {
+	switch {
+	case s.Self.IdentityConflict:
+		return s.wait(IdentityConflict, "nothing starts while two clusters use one identity")
+	case s.Lock.Refused != "":
+		return s.wait(Blocked, s.Lock.Refused)
+	case h.Body.Deleting || h.Body.Terminal:
+		return s.wait(HolderGone, "the candidate is leaving before it started")
+	case now.Before(s.Status.NotBefore):
+		return s.wait(Contending, "the holder before may still run").until(now, s.Status.NotBefore)
+	case !s.mayStart(now):
+		return s.wait(CannotTell, "no answer of the store is recent enough to start")
+	}
+	if other, yes := s.otherActive(now, h.UID); yes {
+		return s.clearOther(now, other)
+	}
+	return s.do(Action{Kind: Start, Target: h}, Acquired, "the holder is being started")
+}
+
+// mayStart reports whether the store's last answer leaves a new holder time to work and to stop.
+func (s Snapshot) mayStart(now time.Time) bool {
+	return s.Store.Phase == Granted && s.Store.Token == s.Status.Token &&
+		!s.Store.ValidUntil.IsZero() && now.Before(s.fenceAt())
+}
+
+// fenceAt is when a holder must be told to stop for want of a renewal.
+func (s Snapshot) fenceAt() time.Time {
+	if s.Store.ValidUntil.IsZero() {
+		return s.Store.KeptSince.Add(s.Lock.FenceGrace)
+	}
+	return s.Store.ValidUntil.Add(-s.Lock.FenceGrace - s.Lock.Margin)
+}
+
+func (s Snapshot) beginFencing(r Reason, msg string) Decision {
+	st := s.Status
+	st.State, st.Ending = Fencing, r
+	return s.write(st, r, msg)
+}
+
+func (s Snapshot) beginReleasing(r Reason, msg string, unclean bool) Decision {
+	st := s.Status
+	st.State, st.Unclean = Releasing, unclean
+	if st.Ending == "" {
+		st.Ending = r
+	}
+	return s.write(st, r, msg)
+}

@@ -1,0 +1,146 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	lockv1alpha1 "github.com/conch-dev/conch/api/v1alpha1"
+	"github.com/conch-dev/conch/pkg/lock/keeper"
+)
+
+const (
+	// lockField indexes pods by the lock that they name, nodeField locks by the node of their
+	// holder, and ownerField locks by the owner in the store that their status names.
+	lockField  = "conch.dev/lock"
+	nodeField  = "status.holder.node"
+	ownerField = "status.holder.identity"
+
+	// workers is how many locks are reconciled at once. A pass waits for the API server only.
+	workers = 16
+)
+
+// News are the channels through which the rest of the process wakes the controllers.
+type News struct {
+	// Keepers tell of their entries.
+	Keepers []<-chan keeper.Event
+	// Everything tells that something changed which concerns every lock.
+	Everything []<-chan struct{}
+}
+
+// SetupWithManager registers indexes, watches and the reconciler. It runs on every replica.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, news News) error {
+	if err := r.indexFields(ctx, mgr); err != nil {
+		return err
+	}
+	pods, err := mgr.GetCache().GetInformer(ctx, &corev1.Pod{})
+	if err != nil {
+		return fmt.Errorf("watch pods: %w", err)
+	}
+	if _, err := pods.AddEventHandler(r.graves.handler()); err != nil {
+		return fmt.Errorf("watch the deletion of pods: %w", err)
+	}
+	b := ctrl.NewControllerManagedBy(mgr).
+		Named("distributedlock").
+		For(&lockv1alpha1.DistributedLock{}).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(locksOfPod)).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.locksOnNode), builder.WithPredicates(nodeChanged())).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers, NeedLeaderElection: ptr.To(false)})
+	for _, ch := range news.Keepers {
+		b = b.WatchesRawSource(r.newsFrom(ch))
+	}
+	for _, ch := range news.Everything {
+		b = b.WatchesRawSource(r.everyLock(ch))
+	}
+	return b.Complete(r)
+}
+
+func (r *Reconciler) indexFields(ctx context.Context, mgr ctrl.Manager) error {
+	ix := mgr.GetFieldIndexer()
+	if err := ix.IndexField(ctx, &corev1.Pod{}, lockField, func(o client.Object) []string {
+		return lockNames(o)
+	}); err != nil {
+		return fmt.Errorf("index pods by lock: %w", err)
+	}
+	for field, value := range map[string]func(*lockv1alpha1.Holder) string{
+		nodeField:  func(h *lockv1alpha1.Holder) string { return h.Node },
+		ownerField: func(h *lockv1alpha1.Holder) string { return h.Identity },
+	} {
+		if err := ix.IndexField(ctx, &lockv1alpha1.DistributedLock{}, field, func(o client.Object) []string {
+			l, ok := o.(*lockv1alpha1.DistributedLock)
+			if !ok || l.Status.Holder == nil || value(l.Status.Holder) == "" {
+				return nil
+			}
+			return []string{value(l.Status.Holder)}
+		}); err != nil {
+			return fmt.Errorf("index locks by %s: %w", field, err)
+		}
+	}
+	return nil
+}
+
+// lockNames is the lock that a marked pod names, if it does.
+func lockNames(o client.Object) []string {
+	name := strings.TrimSpace(o.GetAnnotations()[lockv1alpha1.AnnotationLock])
+	if name == "" || o.GetLabels()[lockv1alpha1.LabelSingleton] == "" {
+		return nil
+	}
+	return []string{name}
+}
+
+func locksOfPod(_ context.Context, o client.Object) []reconcile.Request {
+	var out []reconcile.Request
+	for _, name := range lockNames(o) {
+		out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}})
+	}
+	return out
+}
+
+func (r *Reconciler) locksOnNode(ctx context.Context, node client.Object) []reconcile.Request {
+	var list lockv1alpha1.DistributedLockList
+	if err := r.opts.Client.List(ctx, &list, client.MatchingFields{nodeField: node.GetName()}); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listing the locks of a node", "node", node.GetName())
+		return nil
+	}
+	out := make([]reconcile.Request, 0, len(list.Items))
+	for i := range list.Items {
+		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	}
+	return out
+}
+
+// nodeChanged lets through what bears on the death of pods. Heartbeats do not.
+func nodeChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok1 := e.ObjectOld.(*corev1.Node)
+		after, ok2 := e.ObjectNew.(*corev1.Node)
+		return !ok1 || !ok2 || nodeOf(before, "") != nodeOf(after, "") ||
+			before.Status.NodeInfo.BootID != after.Status.NodeInfo.BootID
+	}}
+}
+
+// allLocks names every lock that the cache or this process knows.
+func (r *Reconciler) allLocks(ctx context.Context) []types.NamespacedName {
+	names := r.memories.names()
+	var list lockv1alpha1.DistributedLockList
+	if err := r.opts.Client.List(ctx, &list); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listing all locks")
+		return names
+	}
+	for i := range list.Items {
+		names = append(names, client.ObjectKeyFromObject(&list.Items[i]))
+	}
+	return names
+}
