@@ -19,7 +19,7 @@ type Keeper interface {
 	Health() keeper.Health
 }
 
-//KEEPERASSERT
+var _ Keeper = (*keeper.Keeper)(nil)
 
 // Election tells whether this replica decides, as of the moment of the call.
 type Election interface {

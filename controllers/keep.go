@@ -140,13 +140,6 @@ func (p *pass) forget(backend string, id keeper.ID) {
 	p.r.index.unset(id)
 }
 
-// adoptOrphan takes the status of a lock whose object is gone from what this process remembers.
-func (p *pass) adoptOrphan() {
-	if p.mem.orphan.State != "" {
-		p.status = p.mem.orphan
-	}
-}
-
 // blind reports whether the API server has been away for so long that nobody can vouch for the
 // holder any more.
 func (r *Reconciler) blind(now time.Time, st plan.Status, startDeadline time.Duration) bool {

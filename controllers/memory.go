@@ -27,7 +27,9 @@ type memory struct {
 	backOff map[string]backOff
 	// terms are the effective values of the newest pass, for when the object is gone.
 	terms *terms
-	// orphan is the status of a lock whose object is gone while its holder is being ended.
+	// last is the status of the newest pass that had an object, and orphan the one that takes its
+	// place while the holder of a lock without object is being ended.
+	last   plan.Status
 	orphan plan.Status
 }
 

@@ -31,6 +31,8 @@ type pass struct {
 	// candidates, and the pods they were made from. A vanished holder is a candidate without pod.
 	candidates []plan.Candidate
 	pods       map[string]*corev1.Pod
+	// again asks for another pass at once: no watch tells of a status that only memory has.
+	again bool
 }
 
 // observe reads everything that the decision is based on, and changes nothing but what this
@@ -67,13 +69,15 @@ func (p *pass) readLock(ctx context.Context) error {
 		} else {
 			p.terms = p.r.termsWithoutObject(p.name)
 		}
+		p.terms.lock.Gone = true
 	case err != nil:
 		return fmt.Errorf("read lock %s: %w", p.name, err)
 	default:
 		p.lock = &l
 		p.terms = p.r.termsOf(&l)
 		p.mem.terms = &p.terms
-		p.status = readStatus(&l, p.r.opts.Cluster)
+		p.status = readStatus(&l)
+		p.mem.last, p.mem.orphan = p.status, plan.Status{}
 	}
 	p.keeper = p.r.opts.Keepers[p.terms.backend]
 	return nil

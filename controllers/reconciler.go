@@ -108,6 +108,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	p.settleMemory(req.NamespacedName)
+	if p.again {
+		dec.Revisit = time.Millisecond
+	}
 	return ctrl.Result{RequeueAfter: dec.Revisit}, nil
 }
 

@@ -94,20 +94,6 @@ func (p *pass) told(ctx context.Context, before plan.Status, dec plan.Decision) 
 	p.send(notesOf(before, after, dec, p.r.opts.Cluster))
 }
 
-// reportOrphan remembers the status of a lock without object, and forgets it at the end.
-func (p *pass) reportOrphan(ctx context.Context, dec plan.Decision) {
-	before := p.status
-	p.mem.orphan = plan.Status{}
-	if dec.Status.Ours(p.r.opts.Cluster) {
-		p.mem.orphan = dec.Status
-	} else {
-		p.r.opts.Metrics.forget(p.name)
-	}
-	if before.State != dec.Status.State {
-		p.told(ctx, before, dec)
-	}
-}
-
 // fillStatus translates a decision into the object's status.
 func (p *pass) fillStatus(s *lockv1alpha1.DistributedLockStatus, snap plan.Snapshot, dec plan.Decision) {
 	st, cluster := dec.Status, p.r.opts.Cluster

@@ -11,7 +11,7 @@ import (
 )
 
 // readStatus translates an object's status into what plan decides by.
-func readStatus(l *lockv1alpha1.DistributedLock, cluster string) plan.Status {
+func readStatus(l *lockv1alpha1.DistributedLock) plan.Status {
 	s := l.Status
 	st := plan.Status{
 		State: plan.State(s.State), Token: s.Token, FencingToken: s.FencingToken, HighestSeen: s.HighestSeen,

@@ -2,372 +2,216 @@ package v1alpha1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
-const (
-	// MaxHistory is how many ended tenures a status keeps.
-	MaxHistory = 10
-	// MaxWaiterNames is how many waiting candidates a status names.
-	MaxWaiterNames = 5
-	// ScopeRaw is the scope of a key that stands in the store as written.
-	ScopeRaw = "raw"
-)
+// ScopeRaw is the effective scope of a lock with a raw key: whoever reaches the backend contends.
+const ScopeRaw = "raw"
 
-// BackendLoss says what happens to a holder when the backend cannot be reached.
+// BackendLoss says what happens to a holder while the backend cannot be reached.
 // +kubebuilder:validation:Enum=Hold;Fence
 type BackendLoss string
 
 const (
-	// BackendLossHold keeps the holder running.
+	// BackendLossHold keeps the holder running; it is stopped only once another
+	// owns the key.
 	BackendLossHold BackendLoss = "Hold"
-	// BackendLossFence stops the holder before the lock runs out.
+	// BackendLossFence stops the holder before its grant ends.
 	BackendLossFence BackendLoss = "Fence"
 )
 
-// Demote says how leadership leaves a pod.
+// Demote says what happens to a leader that loses the lead.
 // +kubebuilder:validation:Enum=Restart;Demote
 type Demote string
 
 const (
 	// DemoteRestart ends the pod; the next one leads after its confirmed death.
 	DemoteRestart Demote = "Restart"
-	// DemoteDemote takes the label off and lets the process live.
+	// DemoteDemote takes label and token off a pod that runs on, and may act
+	// until it notices.
 	DemoteDemote Demote = "Demote"
 )
 
-// Unreachable says what happens when the holder's node is gone and its end cannot be confirmed.
+// Unreachable says what happens while the death of a holder cannot be confirmed.
 // +kubebuilder:validation:Enum=Hold;Release
 type Unreachable string
 
 const (
-	// UnreachableHold keeps the lock until the end is confirmed.
+	// UnreachableHold waits until the death is confirmed by the cluster or by an
+	// operator.
 	UnreachableHold Unreachable = "Hold"
-	// UnreachableRelease gives the lock back all the same; two holders may then overlap.
+	// UnreachableRelease gives the lock back after fenceGrace; two holders may
+	// overlap.
 	UnreachableRelease Unreachable = "Release"
 )
 
-// DistributedLockSpec is what a user asks for. Durations are written with a unit, such as 30s, 5m
-// or 1h30m. Values that depend on others are shown in status.effective, never written into spec.
-// +kubebuilder:validation:XValidation:rule="has(self.key) == has(oldSelf.key) && (!has(self.key) || self.key == oldSelf.key)",message="key cannot be changed, added or removed: create another DistributedLock",fieldPath=".key"
-// +kubebuilder:validation:XValidation:rule="has(self.rawKey) == has(oldSelf.rawKey) && (!has(self.rawKey) || self.rawKey == oldSelf.rawKey)",message="rawKey cannot be changed, added or removed: create another DistributedLock",fieldPath=".rawKey"
-// +kubebuilder:validation:XValidation:rule="!(has(self.key) && has(self.rawKey))",message="write either key or rawKey, not both",fieldPath=".rawKey"
-// +kubebuilder:validation:XValidation:rule="self.backend == oldSelf.backend",message="backend cannot be changed: create another DistributedLock",fieldPath=".backend"
-// +kubebuilder:validation:XValidation:rule="!has(self.renewInterval) || duration(self.renewInterval) + duration(self.renewInterval) + (has(self.fenceGrace) ? duration(self.fenceGrace) : duration('2s')) <= duration(self.ttl)",message="2 x renewInterval + fenceGrace (at least 2s) + a margin must fit into ttl: raise ttl or lower renewInterval",fieldPath=".renewInterval"
-// +kubebuilder:validation:XValidation:rule="!has(self.fenceGrace) || duration(self.fenceGrace) < duration(self.ttl)",message="fenceGrace must be shorter than ttl: lower it, or raise ttl",fieldPath=".fenceGrace"
+// DistributedLockSpec is what a user asks of a lock. Durations are strings of hours, minutes, seconds
+// and milliseconds, in that order and with units: 90s, 1h30m, 500ms. Where a default depends on other
+// fields, the effective value stands in status.effective.
+//
+// Rules that compare durations keep quiet where one of them is malformed; the field's own rule tells.
+// +kubebuilder:validation:XValidation:rule="has(self.key) == has(oldSelf.key) && (!has(self.key) || self.key == oldSelf.key)",message="key cannot be added, changed or removed: make a new DistributedLock",fieldPath=".key"
+// +kubebuilder:validation:XValidation:rule="has(self.rawKey) == has(oldSelf.rawKey) && (!has(self.rawKey) || self.rawKey == oldSelf.rawKey)",message="rawKey cannot be added, changed or removed: make a new DistributedLock",fieldPath=".rawKey"
+// +kubebuilder:validation:XValidation:rule="!has(self.key) || !has(self.rawKey)",message="write key or rawKey, not both",fieldPath=".rawKey"
+// +kubebuilder:validation:XValidation:rule="[has(self.ttl) ? self.ttl : '60s', has(self.renewInterval) ? self.renewInterval : '0s', has(self.fenceGrace) ? self.fenceGrace : '0s'].exists(d, size(d) == 0 || !d.matches('^([0-9]{1,5}h)?([0-9]{1,7}m)?([0-9]{1,9}([.][0-9]{1,3})?s)?([0-9]{1,12}ms)?$')) || [[has(self.ttl) ? self.ttl : '60s', has(self.renewInterval) ? self.renewInterval : '0s', has(self.fenceGrace) ? self.fenceGrace : '0s'].map(d, timestamp(0) + duration(d)).map(t, int(t) * 1000 + t.getMilliseconds())].all(v, v[0] < 5000 || (v[1] > 0 ? 2 * v[1] : v[0] / 3) + (v[2] > 0 ? v[2] : v[0] < 18000 ? 2000 : v[0] / 6000 * 1000) + (v[0] < 60000 ? v[0] / 12 : 5000) <= v[0])",message="2 x renewInterval + fenceGrace + margin (ttl/12, at most 5s) do not fit into ttl: write at most ttl/6 as renewInterval and at most ttl/2 as fenceGrace, leave both out, or raise ttl",fieldPath=".ttl"
 type DistributedLockSpec struct {
-	// key is the name of the lock inside its scope and namespace; the object's name by default.
-	// Candidates of all clusters of a clusterSet that use the same namespace and key share the lock.
-	// Cannot be changed.
-	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([A-Za-z0-9._:-]*[A-Za-z0-9])?$`
-	Key string `json:"key,omitempty"`
-
-	// rawKey is the exact key in the store, shared with programs that know nothing of conch. It
-	// excludes key, and conch's configuration must allow it for this namespace. None by default.
-	// Cannot be changed.
+	// key is the name of the lock inside its scope (the clusterSet, else the
+	// cluster) and namespace; 1 to 253 bytes, of which %, { and } take three
+	// each. In Redis it stands as <scope>/<namespace>/<key>, and that must fit
+	// into 253 bytes too. Immutable. Default: the name of the DistributedLock.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^[^\x00-\x1f\x7f]+$`
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self.replace('%', '%25').replace('{', '%7B').replace('}', '%7D'))) <= 253",message="key is too long: write at most 253 bytes of UTF-8, where %, { and } count three"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[\\\\p{Cc}\\\\x{FFFD}]')",message="key must be valid UTF-8 without control characters: write plain text"
+	Key string `json:"key,omitempty"`
+
+	// rawKey is the exact key in Redis, 1 to 253 bytes, shared with programs
+	// that know nothing of conch. conch's configuration must allow it for this
+	// namespace. Excludes key. Immutable. Default: none.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 253",message="rawKey is too long: write at most 253 bytes of UTF-8"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[\\\\p{Cc}\\\\x{FFFD}]')",message="rawKey must be valid UTF-8 without control characters: write plain text"
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('conch:')",message="rawKey must not begin with conch: because conch keeps its own keys there; use key for a lock of conch"
 	RawKey string `json:"rawKey,omitempty"`
 
-	// ttl is how long the lock lasts without a renewal: a duration from 5s to 24h, 60s by default. It
-	// may be changed while the lock is held, and takes effect at the next renewal.
+	// ttl is how long a grant lasts without renewal; a duration from 5s to 24h.
+	// May change while the lock is held; takes effect at the next renewal. Under
+	// 15s it is reported as TTLTooShort. Default: 60s.
 	// +optional
 	// +kubebuilder:default="60s"
 	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=20
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(\\\\.[0-9]+)?(ms|s|m|h))+$')",message="write a duration with a unit, such as 30s, 5m or 1h"
-	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+(\\\\.[0-9]+)?(ms|s|m|h))+$') || (duration(self) >= duration('5s') && duration(self) <= duration('24h'))",message="ttl must be between 5s and 24h: write 15s or more for workloads"
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="size(self) > 0 && self.matches('^([0-9]{1,5}h)?([0-9]{1,7}m)?([0-9]{1,9}([.][0-9]{1,3})?s)?([0-9]{1,12}ms)?$')",message="write a number and a unit, like 60s, 5m or 1h30m"
+	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || !self.matches('^([0-9]{1,5}h)?([0-9]{1,7}m)?([0-9]{1,9}([.][0-9]{1,3})?s)?([0-9]{1,12}ms)?$') || (duration(self) >= duration('5s') && duration(self) <= duration('24h'))",message="ttl must be from 5s to 24h: write 15s or more for workloads, 60s if in doubt"
 	TTL *metav1.Duration `json:"ttl,omitempty"`
 
-	// renewInterval is how often the lock is renewed: a duration, ttl/6 by default.
-	// 2 x renewInterval + fenceGrace + margin must fit into ttl.
+	// renewInterval is the time from one renewal to the next; a duration from
+	// 100ms. Twice renewInterval, fenceGrace and the margin (ttl/12, at most 5s)
+	// must fit into ttl. Default: ttl/6.
 	// +optional
 	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=20
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(\\\\.[0-9]+)?(ms|s|m|h))+$')",message="write a duration with a unit, such as 5s"
-	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+(\\\\.[0-9]+)?(ms|s|m|h))+$') || (duration(self) >= duration('100ms') && duration(self) <= duration('12h'))",message="renewInterval must be between 100ms and 12h"
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="size(self) > 0 && self.matches('^([0-9]{1,5}h)?([0-9]{1,7}m)?([0-9]{1,9}([.][0-9]{1,3})?s)?([0-9]{1,12}ms)?$')",message="write a number and a unit, like 10s or 500ms"
+	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || !self.matches('^([0-9]{1,5}h)?([0-9]{1,7}m)?([0-9]{1,9}([.][0-9]{1,3})?s)?([0-9]{1,12}ms)?$') || (duration(self) >= duration('100ms') && duration(self) <= duration('12h'))",message="renewInterval must be from 100ms to 12h: write ttl/6, or leave it out"
 	RenewInterval *metav1.Duration `json:"renewInterval,omitempty"`
 
-	// fenceGrace is how long a holder gets to stop before the lock runs out: whole seconds, ttl/6 but
-	// at least 2s by default.
+	// fenceGrace is how long a holder gets to stop; a duration in whole seconds
+	// from 1s. Default: ttl/6 in whole seconds, at least 2s.
 	// +optional
 	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=20
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(s|m|h))+$')",message="write whole seconds with a unit, such as 10s"
-	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+(s|m|h))+$') || (duration(self) >= duration('1s') && duration(self) <= duration('12h'))",message="fenceGrace must be between 1s and 12h"
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="size(self) > 0 && self.matches('^([0-9]{1,5}h)?([0-9]{1,7}m)?([0-9]{1,9}s)?$')",message="write whole seconds with a unit, like 10s or 1m"
+	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || !self.matches('^([0-9]{1,5}h)?([0-9]{1,7}m)?([0-9]{1,9}s)?$') || (duration(self) >= duration('1s') && duration(self) <= duration('12h'))",message="fenceGrace must be from 1s to 12h: write ttl/6, or leave it out"
 	FenceGrace *metav1.Duration `json:"fenceGrace,omitempty"`
 
-	// takeoverDelay is how long a start waits after a tenure in another cluster that did not end
-	// cleanly, after data loss, or after a holder outside conch: a duration, by default renewInterval +
-	// fenceGrace + margin. It has no meaning for a lock of one cluster.
+	// takeoverDelay is how long locks shared with other clusters or programs
+	// wait before they start a holder after a tenure elsewhere that did not end
+	// cleanly, after data loss and after a foreign holder; a duration from 1s to
+	// 24h. Default: renewInterval + fenceGrace + margin.
 	// +optional
 	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=20
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(\\\\.[0-9]+)?(ms|s|m|h))+$')",message="write a duration with a unit, such as 20s"
-	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+(\\\\.[0-9]+)?(ms|s|m|h))+$') || duration(self) <= duration('24h')",message="takeoverDelay must be at most 24h"
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="size(self) > 0 && self.matches('^([0-9]{1,5}h)?([0-9]{1,7}m)?([0-9]{1,9}([.][0-9]{1,3})?s)?([0-9]{1,12}ms)?$')",message="write a number and a unit, like 30s or 2m"
+	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || !self.matches('^([0-9]{1,5}h)?([0-9]{1,7}m)?([0-9]{1,9}([.][0-9]{1,3})?s)?([0-9]{1,12}ms)?$') || (duration(self) >= duration('1s') && duration(self) <= duration('24h'))",message="takeoverDelay must be from 1s to 24h"
 	TakeoverDelay *metav1.Duration `json:"takeoverDelay,omitempty"`
 
-	// maxHold ends a tenure after this long: a duration of at least 10s. No limit by default.
+	// maxHold ends a tenure after this long; a duration from 5s to 8760h.
+	// Default: none.
 	// +optional
 	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=20
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(\\\\.[0-9]+)?(ms|s|m|h))+$')",message="write a duration with a unit, such as 12h"
-	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+(\\\\.[0-9]+)?(ms|s|m|h))+$') || (duration(self) >= duration('10s') && duration(self) <= duration('8760h'))",message="maxHold must be between 10s and 8760h"
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="size(self) > 0 && self.matches('^([0-9]{1,5}h)?([0-9]{1,7}m)?([0-9]{1,9}([.][0-9]{1,3})?s)?([0-9]{1,12}ms)?$')",message="write a number and a unit, like 12h or 30m"
+	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || !self.matches('^([0-9]{1,5}h)?([0-9]{1,7}m)?([0-9]{1,9}([.][0-9]{1,3})?s)?([0-9]{1,12}ms)?$') || (duration(self) >= duration('5s') && duration(self) <= duration('8760h'))",message="maxHold must be from 5s to 8760h"
 	MaxHold *metav1.Duration `json:"maxHold,omitempty"`
 
-	// startDeadline is how long a holder may be not running while another candidate waits, before it
-	// gives the lock back: a duration, 5m by default.
+	// startDeadline is how long a holder may be not running, at first or later,
+	// before it gives the lock to another that waits; a duration from 1s to 24h.
+	// Default: 5m.
 	// +optional
 	// +kubebuilder:default="5m"
 	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=20
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(\\\\.[0-9]+)?(ms|s|m|h))+$')",message="write a duration with a unit, such as 5m"
-	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+(\\\\.[0-9]+)?(ms|s|m|h))+$') || (duration(self) >= duration('1s') && duration(self) <= duration('24h'))",message="startDeadline must be between 1s and 24h"
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="size(self) > 0 && self.matches('^([0-9]{1,5}h)?([0-9]{1,7}m)?([0-9]{1,9}([.][0-9]{1,3})?s)?([0-9]{1,12}ms)?$')",message="write a number and a unit, like 5m or 90s"
+	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || !self.matches('^([0-9]{1,5}h)?([0-9]{1,7}m)?([0-9]{1,9}([.][0-9]{1,3})?s)?([0-9]{1,12}ms)?$') || (duration(self) >= duration('1s') && duration(self) <= duration('24h'))",message="startDeadline must be from 1s to 24h"
 	StartDeadline *metav1.Duration `json:"startDeadline,omitempty"`
 
-	// backend is the name of a backend in conch's configuration; default by default. Cannot be changed.
+	// backend names a backend of conch's configuration; 1 to 63 bytes: letters,
+	// digits, dots, dashes and underscores. Immutable. Default: default.
 	// +optional
 	// +kubebuilder:default=default
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?$')",message="write the name of a backend of conch's configuration: letters, digits, dots, dashes and underscores"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="backend cannot be changed: make a new DistributedLock"
 	Backend string `json:"backend,omitempty"`
 
-	// onBackendLoss says what happens while the backend cannot be reached. Hold keeps the holder
-	// running, Fence stops it before the lock runs out. By default Hold for a lock of one cluster, Fence
-	// for one that clusters or other programs share.
+	// onBackendLoss is Hold or Fence: whether a holder runs on while Redis
+	// cannot be reached, or is stopped before its grant ends. Default: Hold for
+	// a lock of one cluster, Fence for one shared with others.
 	// +optional
 	OnBackendLoss BackendLoss `json:"onBackendLoss,omitempty"`
 
-	// onDemote says how leadership leaves a pod. Restart, the default, ends the pod, and the next one
-	// leads after its confirmed death. Demote takes the label off and lets the process live.
+	// onDemote is Restart or Demote: whether a leader that loses the lead is
+	// restarted, or runs on without label and token. Default: Restart.
 	// +optional
 	// +kubebuilder:default=Restart
 	OnDemote Demote `json:"onDemote,omitempty"`
 
-	// onUnreachable says what happens when the holder's node is gone and its end cannot be confirmed.
-	// Hold, the default, keeps the lock. Release gives it back; two holders may then overlap.
+	// onUnreachable is Hold or Release: whether the lock waits while the death
+	// of its holder cannot be confirmed, or is given back so that two may
+	// overlap. Default: Hold.
 	// +optional
 	// +kubebuilder:default=Hold
 	OnUnreachable Unreachable `json:"onUnreachable,omitempty"`
 
-	// retryElsewhere lets a scheduled run that was started and lost run again in another cluster. false
-	// by default.
+	// retryElsewhere is true if a scheduled run that was started and lost may
+	// run in another cluster. Default: false.
 	// +optional
 	// +kubebuilder:default=false
 	RetryElsewhere *bool `json:"retryElsewhere,omitempty"`
 }
 
-// State is where a lock stands in this cluster.
-// +kubebuilder:validation:Enum=Idle;Waiting;Settling;Held;Fencing;Releasing
-type State string
-
-// DistributedLockStatus is what conch observed and decided. It changes on transitions only; renewals
-// are not written here.
-type DistributedLockStatus struct {
-	// state is where the lock stands in this cluster: Idle (nobody here wants it), Waiting, Settling
-	// (ours, the holder before may still run), Held, Fencing (the holder is being stopped), Releasing.
-	// +optional
-	State State `json:"state,omitempty"`
-	// holder is who has the lock, here or in another cluster.
-	// +optional
-	Holder *Holder `json:"holder,omitempty"`
-	// token is what stands in the store: the holder's identity, # and the fencing token.
-	// +optional
-	// +kubebuilder:validation:MaxLength=1024
-	Token string `json:"token,omitempty"`
-	// fencingToken is a number that grows with every acquisition, about 1.8e12. Zero if nobody holds.
-	// +optional
-	FencingToken int64 `json:"fencingToken,omitempty"`
-	// highestSeen is the highest fencing token seen for this key, own or foreign.
-	// +optional
-	HighestSeen int64 `json:"highestSeen,omitempty"`
-	// acquiredAt is when the present tenure began.
-	// +optional
-	AcquiredAt *metav1.MicroTime `json:"acquiredAt,omitempty"`
-	// notBefore is when the present holder may start at the earliest.
-	// +optional
-	NotBefore *metav1.MicroTime `json:"notBefore,omitempty"`
-	// startedAt is when the present holder was seen started: its gate lifted, or its label set.
-	// +optional
-	StartedAt *metav1.MicroTime `json:"startedAt,omitempty"`
-	// tenures counts the acquisitions by this cluster.
-	// +optional
-	Tenures int64 `json:"tenures,omitempty"`
-	// waiters sums up who in this cluster wants the lock and does not have it.
-	// +optional
-	Waiters *Waiters `json:"waiters,omitempty"`
-	// history has this cluster's last 10 ended tenures, newest first.
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=10
-	History []Tenure `json:"history,omitempty"`
-	// recentTicks has the last 20 scheduled runs of CronJobs, newest first.
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=20
-	RecentTicks []Tick `json:"recentTicks,omitempty"`
-	// effective has the values that hold after defaults.
-	// +optional
-	Effective *Effective `json:"effective,omitempty"`
-	// observedGeneration is the generation of the spec that this status is about.
-	// +optional
-	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// conditions are Ready, Held, BackendReady, Fenced and ClusterIdentityConflict.
-	// +optional
-	// +listType=map
-	// +listMapKey=type
-	// +kubebuilder:validation:MaxItems=16
-	Conditions []metav1.Condition `json:"conditions,omitempty"`
-}
-
-// Holder is one candidate that has a lock.
-type Holder struct {
-	// cluster is the identity of the holder's cluster.
-	// +kubebuilder:validation:MaxLength=253
-	Cluster string `json:"cluster"`
-	// kind is the holder's kind, such as Pod.
-	// +optional
-	// +kubebuilder:validation:MaxLength=63
-	Kind string `json:"kind,omitempty"`
-	// name is the holder's name.
-	// +kubebuilder:validation:MaxLength=1024
-	Name string `json:"name"`
-	// uid is the holder's UID: its identity.
-	// +optional
-	UID types.UID `json:"uid,omitempty"`
-	// identity is who the holder is to the store: cluster/namespace/kind/name/uid/nonce.
-	// +kubebuilder:validation:MaxLength=1024
-	Identity string `json:"identity"`
-	// node is where the holder was bound.
-	// +optional
-	// +kubebuilder:validation:MaxLength=253
-	Node string `json:"node,omitempty"`
-	// bootID is the boot of that node under which the holder was started.
-	// +optional
-	// +kubebuilder:validation:MaxLength=253
-	BootID string `json:"bootID,omitempty"`
-	// gracePeriodSeconds is the holder's own termination grace period, in seconds.
-	// +optional
-	GracePeriodSeconds int64 `json:"gracePeriodSeconds,omitempty"`
-}
-
-// Waiters sums up waiting candidates.
-type Waiters struct {
-	// count is how many candidates of this cluster wait.
-	Count int32 `json:"count"`
-	// names are the first five of them.
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=5
-	// +kubebuilder:validation:items:MaxLength=253
-	Names []string `json:"names,omitempty"`
-	// reason is why they wait, in one word.
-	// +optional
-	// +kubebuilder:validation:MaxLength=64
-	Reason string `json:"reason,omitempty"`
-}
-
-// Tenure is one unbroken hold that has ended.
-type Tenure struct {
-	// holder is the holder's name.
-	// +kubebuilder:validation:MaxLength=253
-	Holder string `json:"holder"`
-	// cluster is the holder's cluster.
-	// +kubebuilder:validation:MaxLength=253
-	Cluster string `json:"cluster"`
-	// fencingToken is the tenure's fencing token.
-	FencingToken int64 `json:"fencingToken"`
-	// from is when the tenure began.
-	// +optional
-	From *metav1.MicroTime `json:"from,omitempty"`
-	// to is when it ended.
-	// +optional
-	To *metav1.MicroTime `json:"to,omitempty"`
-	// reason is why it ended, in one word.
-	// +optional
-	// +kubebuilder:validation:MaxLength=64
-	Reason string `json:"reason,omitempty"`
-}
-
-// Tick is one scheduled run of a CronJob.
-type Tick struct {
-	// scheduledAt is the planned time.
-	ScheduledAt metav1.Time `json:"scheduledAt"`
-	// cluster is where it ran, empty if it did not.
-	// +optional
-	// +kubebuilder:validation:MaxLength=253
-	Cluster string `json:"cluster,omitempty"`
-	// outcome is how it ended, in one word.
-	// +kubebuilder:validation:MaxLength=64
-	Outcome string `json:"outcome"`
-}
-
-// Effective has the values that hold after defaults. Durations are strings such as 10s.
-type Effective struct {
-	// key is the key inside conch's prefix, or the raw key, as it stands in the store.
-	Key string `json:"key"`
-	// scope is the clusterSet or the cluster that the key belongs to, or raw.
-	Scope string `json:"scope"`
-	// backend is the name of the backend.
-	Backend string `json:"backend"`
-	// ttl is how long the lock lasts without a renewal.
-	TTL metav1.Duration `json:"ttl"`
-	// renewInterval is how often it is renewed.
-	RenewInterval metav1.Duration `json:"renewInterval"`
-	// fenceGrace is how long a holder gets to stop.
-	FenceGrace metav1.Duration `json:"fenceGrace"`
-	// margin is added to fenceGrace: ttl/12, at most 5s.
-	Margin metav1.Duration `json:"margin"`
-	// takeoverDelay is how long a start waits after a tenure that did not end cleanly.
-	TakeoverDelay metav1.Duration `json:"takeoverDelay"`
-	// startDeadline is how long a holder may be not running while another candidate waits.
-	StartDeadline metav1.Duration `json:"startDeadline"`
-	// maxHold is how long a tenure may last; absent if it may last forever.
-	// +optional
-	MaxHold *metav1.Duration `json:"maxHold,omitempty"`
-	// onBackendLoss is what happens while the backend cannot be reached.
-	OnBackendLoss BackendLoss `json:"onBackendLoss"`
-}
-
-// DistributedLock is a lock in a store outside the cluster, and what this cluster makes of it.
-//
+// DistributedLock is a lock in Redis that pods, Jobs and clusters contend for. One of them holds it and
+// works; the others wait.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=dlock,categories=conch
-// +kubebuilder:printcolumn:name="HOLDER",type=string,JSONPath=`.status.holder.name`
-// +kubebuilder:printcolumn:name="CLUSTER",type=string,JSONPath=`.status.holder.cluster`
-// +kubebuilder:printcolumn:name="FENCING-TOKEN",type=integer,JSONPath=`.status.fencingToken`
-// +kubebuilder:printcolumn:name="STATE",type=string,JSONPath=`.status.state`
-// +kubebuilder:printcolumn:name="SINCE",type=date,JSONPath=`.status.acquiredAt`
-// +kubebuilder:printcolumn:name="WAITING",type=integer,JSONPath=`.status.waiters.count`
-// +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:printcolumn:name="KEY",type=string,priority=1,JSONPath=`.status.effective.key`
-// +kubebuilder:printcolumn:name="SCOPE",type=string,priority=1,JSONPath=`.status.effective.scope`
+// +kubebuilder:selectablefield:JSONPath=`.status.state`
+// +kubebuilder:selectablefield:JSONPath=`.status.holder.cluster`
+// +kubebuilder:printcolumn:name="Holder",type=string,JSONPath=`.status.holder.name`
+// +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.status.holder.cluster`
+// +kubebuilder:printcolumn:name="Fencing-Token",type=integer,JSONPath=`.status.fencingToken`
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`
+// +kubebuilder:printcolumn:name="Since",type=date,JSONPath=`.status.acquiredAt`
+// +kubebuilder:printcolumn:name="Waiting",type=integer,JSONPath=`.status.waiters.count`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Key",type=string,priority=1,JSONPath=`.status.effective.key`
+// +kubebuilder:printcolumn:name="Scope",type=string,priority=1,JSONPath=`.status.effective.scope`
 // +kubebuilder:printcolumn:name="TTL",type=string,priority=1,JSONPath=`.status.effective.ttl`
-// +kubebuilder:printcolumn:name="NODE",type=string,priority=1,JSONPath=`.status.holder.node`
+// +kubebuilder:printcolumn:name="Node",type=string,priority=1,JSONPath=`.status.holder.node`
 type DistributedLock struct {
-	metav1.TypeMeta `json:",inline"`
-	// +optional
+	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
-	// spec is what is asked for.
+
+	// spec is what the lock is asked to be. Default: all defaults, with the
+	// object's name as key.
 	// +optional
 	// +kubebuilder:default={}
 	Spec DistributedLockSpec `json:"spec,omitempty"`
-	// status is what conch observed and decided.
+
+	// status is what the lock is, as this cluster's conch last saw it. Renewals
+	// are not written here.
 	// +optional
 	Status DistributedLockStatus `json:"status,omitempty"`
 }
 
-// DistributedLockList is a list of locks.
-//
+// DistributedLockList is a list of DistributedLocks.
 // +kubebuilder:object:root=true
 type DistributedLockList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
-	Items           []DistributedLock `json:"items"`
+
+	// items are the locks.
+	Items []DistributedLock `json:"items"`
 }

@@ -1,5 +1,5 @@
-// Package v1alpha1 holds the API of conch: DistributedLock, and the marks by which workloads ask
-// for one.
+// Package v1alpha1 is the API of conch: the DistributedLock, the marks that conch reads and writes on
+// workloads and pods, and the condition types and reasons that its status uses.
 //
 // +kubebuilder:object:generate=true
 // +groupName=conch.dev
@@ -11,14 +11,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupVersion is the group and version of this package's types.
-var GroupVersion = schema.GroupVersion{Group: "conch.dev", Version: "v1alpha1"}
+var (
+	// GroupVersion is the group and version of the types in this package.
+	GroupVersion = schema.GroupVersion{Group: "conch.dev", Version: "v1alpha1"}
 
-var schemeBuilder = runtime.NewSchemeBuilder(func(s *runtime.Scheme) error {
+	// SchemeBuilder collects the functions that add these types to a scheme.
+	SchemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
+
+	// AddToScheme adds these types to a scheme.
+	AddToScheme = SchemeBuilder.AddToScheme
+)
+
+func addKnownTypes(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion, &DistributedLock{}, &DistributedLockList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
-})
-
-// AddToScheme adds this package's types to a scheme.
-var AddToScheme = schemeBuilder.AddToScheme
+}

@@ -28,6 +28,15 @@ func (s Snapshot) recorded(now time.Time) (Candidate, bool) {
 	return best, best.UID != ""
 }
 
+// Recorded is the status that the record of a working candidate describes, if there is one.
+func Recorded(now time.Time, s Snapshot) (Status, bool) {
+	c, found := s.recorded(now)
+	if !found {
+		return Status{}, false
+	}
+	return s.adoptRecord(c).Status, true
+}
+
 func (s Snapshot) adoptRecord(c Candidate) Decision {
 	if s.Self.IdentityConflict {
 		return s.wait(IdentityConflict, "nothing is adopted while two clusters use one identity")

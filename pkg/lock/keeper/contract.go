@@ -68,7 +68,8 @@ type State struct {
 }
 
 // Event tells that the state of an entry changed in a way that somebody should look at. Urgent
-// ones (granted, lost) go before the others (who is seen to hold, errors that begin or end).
+// ones (granted, lost, given back) go before the others (who is seen to hold, errors that begin or
+// end, the first answer to an adopted grant).
 type Event struct {
 	ID     ID
 	Urgent bool
@@ -81,7 +82,8 @@ type Health struct {
 	// Err is the error of the newest call if it was ErrUnknown, and Since when that row began.
 	Err   error
 	Since time.Time
-	// RoundDone is true once every grant that was adopted so far had an answer, and the store
-	// answered at all.
+	// RoundDone is true while every grant that was adopted so far has had an answer, and the store
+	// answered at all. It is about this moment: adopting another grant makes it false until that
+	// one is answered, so a caller that asks whether it is ready asks once it has adopted all.
 	RoundDone bool
 }
