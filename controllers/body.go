@@ -34,15 +34,18 @@ func bodyOf(pod *corev1.Pod, exists bool) plan.Body {
 }
 
 // allTerminated reports whether the kubelet has seen every container of the pod end: the ones of
-// the spec have a status each, and every status says terminated.
+// the spec have a status each, and every status says terminated. In a terminal phase a container
+// that still waits never ran and never will: so ends a pod that is deleted while it initializes.
 func allTerminated(pod *corev1.Pod) bool {
 	statuses := pod.Status.ContainerStatuses
 	if len(statuses) == 0 || len(statuses) < len(pod.Spec.Containers) {
 		return false
 	}
+	terminal := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 	for _, list := range [][]corev1.ContainerStatus{statuses, pod.Status.InitContainerStatuses, pod.Status.EphemeralContainerStatuses} {
 		for _, s := range list {
-			if s.State.Terminated == nil {
+			neverRan := terminal && s.State.Running == nil && s.LastTerminationState == corev1.ContainerState{}
+			if s.State.Terminated == nil && !neverRan {
 				return false
 			}
 		}

@@ -47,14 +47,18 @@ func TestWhatAPodProvesAboutItsDeath(t *testing.T) {
 		pod  *corev1.Pod
 		want bool
 	}{
-		"a running pod lives":                                   {podOf(statuses(running())), false},
-		"a crashed container of a pod that stays lives":         {podOf(statuses(terminated())), false},
-		"a deletion that was only asked for proves nothing":     {podOf(deleting, statuses(running())), false},
-		"a deletion without any container status":               {podOf(deleting), false},
-		"a deletion with every container terminated":            {podOf(deleting, statuses(terminated())), true},
-		"a container without a status may still run":            {podOf(deleting, statuses(terminated()), func(p *corev1.Pod) { p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "b"}) }), false},
-		"a sidecar that still runs":                             {podOf(deleting, statuses(terminated()), func(p *corev1.Pod) { p.Status.InitContainerStatuses = []corev1.ContainerStatus{running()} }), false},
-		"an ephemeral container that still runs":                {podOf(deleting, statuses(terminated()), func(p *corev1.Pod) { p.Status.EphemeralContainerStatuses = []corev1.ContainerStatus{running()} }), false},
+		"a running pod lives":                               {podOf(statuses(running())), false},
+		"a crashed container of a pod that stays lives":     {podOf(statuses(terminated())), false},
+		"a deletion that was only asked for proves nothing": {podOf(deleting, statuses(running())), false},
+		"a deletion without any container status":           {podOf(deleting), false},
+		"a deletion with every container terminated":        {podOf(deleting, statuses(terminated())), true},
+		"a container without a status may still run":        {podOf(deleting, statuses(terminated()), func(p *corev1.Pod) { p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "b"}) }), false},
+		"a sidecar that still runs":                         {podOf(deleting, statuses(terminated()), func(p *corev1.Pod) { p.Status.InitContainerStatuses = []corev1.ContainerStatus{running()} }), false},
+		"an ephemeral container that still runs":            {podOf(deleting, statuses(terminated()), func(p *corev1.Pod) { p.Status.EphemeralContainerStatuses = []corev1.ContainerStatus{running()} }), false},
+		"a pod deleted while it initialized, as its kubelet ends it": {podOf(deleting, statuses(corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "PodInitializing"}}}),
+			func(p *corev1.Pod) {
+				p.Status.Phase, p.Status.InitContainerStatuses = corev1.PodFailed, []corev1.ContainerStatus{terminated()}
+			}), true},
 		"a pod that completed":                                  {podOf(statuses(terminated()), func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), true},
 		"a pod that the garbage collector declared failed":      {podOf(statuses(terminated()), collectedPod), false},
 		"a pod that failed without having run a container":      {podOf(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), false},

@@ -2,11 +2,9 @@ package controllers
 
 import (
 	"context"
-	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/conch-dev/conch/controllers/plan"
 	"github.com/conch-dev/conch/pkg/lock/keeper"
 )
 
@@ -138,14 +136,4 @@ func (p *pass) forget(backend string, id keeper.ID) {
 		k.Forget(id)
 	}
 	p.r.index.unset(id)
-}
-
-// blind reports whether the API server has been away for so long that nobody can vouch for the
-// holder any more.
-func (r *Reconciler) blind(now time.Time, st plan.Status, startDeadline time.Duration) bool {
-	bound := r.opts.MaxBlindRenew
-	if st.StartedAt.IsZero() {
-		bound = min(bound, startDeadline)
-	}
-	return now.Sub(r.opts.APISeen()) > bound
 }

@@ -42,6 +42,10 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*p
 	if err := p.readLock(ctx); err != nil {
 		return nil, err
 	}
+	if p.ours() && r.blind(p.now, p.status, p.terms.lock.StartDeadline) {
+		p.dropKept()
+		return nil, errBlind
+	}
 	if err := p.readPods(ctx); err != nil {
 		return nil, err
 	}

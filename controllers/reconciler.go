@@ -95,6 +95,9 @@ func New(o Options) (*Reconciler, error) {
 // Reconcile brings one lock a step closer to what its spec asks for.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	p, err := r.observe(ctx, req.NamespacedName)
+	if errors.Is(err, errBlind) {
+		return ctrl.Result{RequeueAfter: blindLook}, nil
+	}
 	if err != nil {
 		return ctrl.Result{}, err
 	}

@@ -69,9 +69,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, new
 
 func (r *Reconciler) indexFields(ctx context.Context, mgr ctrl.Manager) error {
 	ix := mgr.GetFieldIndexer()
-	if err := ix.IndexField(ctx, &corev1.Pod{}, lockField, func(o client.Object) []string {
-		return lockNames(o)
-	}); err != nil {
+	if err := ix.IndexField(ctx, &corev1.Pod{}, lockField, lockNames); err != nil {
 		return fmt.Errorf("index pods by lock: %w", err)
 	}
 	for field, value := range map[string]func(*lockv1alpha1.Holder) string{

@@ -15,6 +15,8 @@ type Election struct {
 	kick chan struct{}
 
 	mu sync.Mutex // guards the rest
+	// heard is when the API server last answered about the Lease.
+	heard time.Time
 	// confirmed is when the newest write that succeeded was sent, and until the end of the right to
 	// decide that follows from it.
 	confirmed, until time.Time
@@ -39,11 +41,15 @@ func New(o Options) (*Election, error) {
 }
 
 // Deciding reports whether this replica decides, as of the moment of the call. It may turn false
-// between two calls without any news.
+// between two calls without any news; whoever was told so here hears of it when it turns true again.
 func (e *Election) Deciding() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.deciding()
+	if !e.deciding() {
+		e.told = false
+		return false
+	}
+	return true
 }
 
 func (e *Election) deciding() bool { return e.now().Before(e.until) }
@@ -63,6 +69,20 @@ func (e *Election) Confirmed() time.Time {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.confirmed
+}
+
+// Heard returns when the API server last answered about the Lease, whoever holds it; zero if it never
+// did.
+func (e *Election) Heard() time.Time {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.heard
+}
+
+func (e *Election) hears() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.heard = e.now()
 }
 
 // Deciders returns the identities of this cluster's newest deciders, this replica included, as the

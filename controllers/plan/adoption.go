@@ -47,25 +47,41 @@ func (s Snapshot) adoptRecord(c Candidate) Decision {
 		HighestSeen: max(s.Status.HighestSeen, c.RecordToken),
 		AcquiredAt:  c.Created, StartedAt: c.Created,
 	}
-	if s.Lock.Gone {
+	switch {
+	case s.Lock.Gone:
 		st.State, st.Ending = Fencing, LockDeleted
+	case c.RecordToken < s.Status.HighestSeen:
+		// Somebody acquired the key after this holder, so it no longer has it.
+		st.State, st.Ending = Fencing, LockLost
 	}
 	return s.write(st, Adopted, "the holder's own record names it")
 }
 
 // clearOther deals with a candidate that may be working and holds nothing. It is stopped only where
-// the store answered and names somebody else or nobody; until then nothing starts beside it.
+// the store answered and neither it, nor the status, nor the candidate's own record names it as the
+// holder; until then nothing starts beside it.
 func (s Snapshot) clearOther(now time.Time, c Candidate) Decision {
 	switch {
-	case c.Body.Deleting || c.Body.Terminal || !c.Body.Exists:
+	case c.Body.Deleting || !c.Body.Exists:
 		d := s.wait(OthersActive, c.Name+" is still stopping")
 		return d.until(now, Dead(now, c.Body, s.Lock.FenceGrace, false).After)
+	case s.Self.IdentityConflict || !s.storeAnswered() || s.recordNames(c):
+		return s.wait(OthersActive, c.Name+" runs without holding the lock; nothing starts beside it")
 	case c.Mode == Leader && s.Lock.Demote:
 		return s.do(Action{Kind: Unlabel, Target: c}, OthersActive, c.Name+" carries the leader's label and does not hold the lock")
-	case !s.storeAnswered() || !c.Marked || now.Before(c.BackOffUntil):
-		return s.wait(OthersActive, c.Name+" runs without holding the lock; nothing starts beside it")
+	case !c.Marked:
+		return s.wait(OthersActive, c.Name+" runs without holding the lock, and its template is not marked; nothing starts beside it")
+	case now.Before(c.BackOffUntil):
+		d := s.wait(OthersActive, c.Name+" runs without holding the lock; its kind was stopped a moment ago")
+		return d.until(now, c.BackOffUntil)
 	}
 	return s.do(Action{Kind: Stop, Target: c, Grace: c.Body.Grace}, GateBypassed, c.Name+" runs without holding the lock")
+}
+
+// recordNames reports whether a candidate's own record makes it the holder, for all that is known.
+func (s Snapshot) recordNames(c Candidate) bool {
+	known := max(s.Status.FencingToken, s.Status.HighestSeen, s.Store.Seen.FencingToken, s.Store.Seen.Highest)
+	return c.Record != "" && c.RecordToken > known
 }
 
 // storeAnswered reports whether the last word of the store is an answer.

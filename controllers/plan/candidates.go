@@ -45,7 +45,7 @@ func (s Snapshot) othersWait(now time.Time, uid string) bool {
 // otherActive finds a candidate that may be working although it is not the holder.
 func (s Snapshot) otherActive(now time.Time, uid string) (Candidate, bool) {
 	for _, c := range s.Candidates {
-		if c.UID != uid && c.Active() && !Dead(now, c.Body, s.Lock.FenceGrace, false).Confirmed {
+		if c.UID != uid && c.Active() && !c.writtenOff() && !Dead(now, c.Body, s.Lock.FenceGrace, false).Confirmed {
 			return c, true
 		}
 	}

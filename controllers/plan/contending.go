@@ -19,12 +19,14 @@ func (s Snapshot) decideUnheld(now time.Time) Decision {
 	ranked := s.ranked(now)
 	if other, yes := s.otherActive(now, ""); yes {
 		if s.heldByOthers() {
-			return s.clearOther(now, other)
+			d := s.clearOther(now, other)
+			d.Status = s.noted()
+			return d
 		}
 		ranked = append([]Candidate{other}, ranked...)
 	}
 	if len(ranked) == 0 {
-		return s.standBack(NoCandidate, "no candidate wants the lock").until(now, s.earliestReturn(now))
+		return s.nobody(now)
 	}
 	// A candidate that works without the lock asks first: while it is being dealt with, nobody
 	// else, here or elsewhere, may have the key.
@@ -63,6 +65,16 @@ func (s Snapshot) standBack(r Reason, msg string) Decision {
 	return d
 }
 
+// nobody stands back until a candidate comes, or comes back.
+func (s Snapshot) nobody(now time.Time) Decision {
+	d := s.standBack(NoCandidate, "no candidate wants the lock")
+	if at := s.earliestReturn(now); !at.IsZero() {
+		d.Status.State, d.Message = Waiting, "every candidate stands back after it gave the lock up"
+		d = d.until(now, at)
+	}
+	return d
+}
+
 // contend asks for the key on behalf of the first candidate, or goes on doing so.
 func (s Snapshot) contend(ranked []Candidate) Decision {
 	st := s.noted()
@@ -73,6 +85,7 @@ func (s Snapshot) contend(ranked []Candidate) Decision {
 		d.Action = Action{Kind: Contend, Target: ranked[0]}
 	case Lost, GivenBack:
 		d.Action = Action{Kind: Forget}
+		return s.explained(d).atOnce()
 	case Asking:
 		if !s.attemptOf(ranked[0]) {
 			d.Action = Action{Kind: CallOff}

@@ -41,6 +41,8 @@ type Node struct {
 // Death tells whether a candidate has provably stopped.
 type Death struct {
 	Confirmed bool
+	// Presumed is true where a node or an operator vouches for the end, not the candidate itself.
+	Presumed bool
 	// Why is a short phrase for people.
 	Why string
 	// After is when the answer may change by the passing of time alone; zero if it will not.
@@ -48,17 +50,20 @@ type Death struct {
 }
 
 // Dead judges a body. A deletion that was asked for, a missing object or a node that does not
-// answer prove nothing by themselves.
+// answer prove nothing by themselves. Nor does the end of a node, while the object stands as if
+// nothing had happened: a kubelet that comes back starts such a pod again.
 func Dead(now time.Time, b Body, fenceGrace time.Duration, confirmed bool) Death {
 	switch {
 	case confirmed:
-		return Death{Confirmed: true, Why: "an operator confirmed it"}
+		return Death{Confirmed: true, Presumed: true, Why: "an operator confirmed it"}
+	case !b.leaving():
+		return Death{Why: "it has not stopped"}
 	case b.Node.Gone:
-		return Death{Confirmed: true, Why: "its node is gone"}
+		return Death{Confirmed: true, Presumed: true, Why: "its node is gone"}
 	case b.Node.OutOfService:
-		return Death{Confirmed: true, Why: "its node is out of service"}
-	case b.Node.Rebooted:
-		return Death{Confirmed: true, Why: "its node has rebooted"}
+		return Death{Confirmed: true, Presumed: true, Why: "its node is out of service"}
+	case b.Node.Rebooted && b.endedBefore(b.Node.ReadySince):
+		return Death{Confirmed: true, Presumed: true, Why: "its node has rebooted"}
 	case !b.Exists && b.Final && !b.Bound:
 		return Death{Confirmed: true, Why: "it was never bound to a node"}
 	case (b.Deleting || b.Terminal) && b.Stopped && !b.Collected:
@@ -69,15 +74,40 @@ func Dead(now time.Time, b Body, fenceGrace time.Duration, confirmed bool) Death
 	return vanished(now, b, fenceGrace)
 }
 
+// leaving reports whether no kubelet will start the body again.
+func (b Body) leaving() bool { return b.Deleting || b.Terminal || !b.Exists }
+
+// endedBefore reports whether the body was done with before its node came back at t, so that the
+// reboot was the end of it. Otherwise the kubelet may have started it once more.
+func (b Body) endedBefore(t time.Time) bool {
+	switch {
+	case t.IsZero():
+		return false
+	case b.Terminal:
+		return true
+	case !b.Exists:
+		return !b.VanishedAt.IsZero() && !b.VanishedAt.After(t)
+	}
+	return !b.Deadline.After(t)
+}
+
 // vanished judges an object that disappeared without having shown its end: by force, or while
-// nobody looked. A kubelet that is well stops such a pod within the pod's own grace.
+// nobody looked. A kubelet that is well stops such a pod within the pod's own grace, counted from
+// when it can know: a node that was away in between starts the count over.
 func vanished(now time.Time, b Body, fenceGrace time.Duration) Death {
-	if !b.Node.Ready || b.Node.ReadySince.After(b.VanishedAt) {
+	if b.VanishedAt.IsZero() || !b.Node.Ready {
 		return Death{Why: "it vanished and its node is not ready"}
 	}
-	after := b.VanishedAt.Add(b.Grace + fenceGrace)
+	after := later(b.VanishedAt, b.Node.ReadySince).Add(b.Grace + fenceGrace)
 	if now.Before(after) {
 		return Death{Why: "it vanished; its grace is not over", After: after}
 	}
 	return Death{Confirmed: true, Why: "it vanished and its grace is over"}
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }

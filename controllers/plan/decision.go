@@ -19,7 +19,8 @@ const (
 	Start ActionKind = "Start"
 	// Record: write the present fencing token on the target.
 	Record ActionKind = "Record"
-	// Spoil: change the gated target, so that a start decided earlier by anyone conflicts.
+	// Spoil: mark on the target that its tenure has ended. On a gated one, a start decided earlier by
+	// anyone then conflicts; one that is only presumed dead is never again taken for a holder.
 	Spoil ActionKind = "Spoil"
 	// Stop: delete the target with Grace, so that the kubelet ends it.
 	Stop ActionKind = "Stop"
@@ -106,13 +107,20 @@ func (s Snapshot) write(st Status, r Reason, msg string) Decision {
 	return Decision{Status: st, Reason: r, Message: msg}
 }
 
-// until sets the time of the next look, if at lies in the future and before any other.
+// until sets the time of the next look, if at lies in the future and before any other. A time that
+// has passed has been judged already: looking again would find the same, over and over.
 func (d Decision) until(now, at time.Time) Decision {
-	if at.IsZero() {
+	if !at.After(now) {
 		return d
 	}
 	if in := max(at.Sub(now), time.Millisecond); d.Revisit == 0 || in < d.Revisit {
 		d.Revisit = in
 	}
+	return d
+}
+
+// atOnce asks for another pass although neither a watch nor the keeper will tell of this one.
+func (d Decision) atOnce() Decision {
+	d.Revisit = time.Millisecond
 	return d
 }

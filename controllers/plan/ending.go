@@ -14,14 +14,28 @@ const unmarkedLook = 10 * time.Second
 // mustEnd names why the tenure cannot go on, whatever the holder does.
 func (s Snapshot) mustEnd(now time.Time, h Candidate, found bool) (Reason, string) {
 	switch {
-	case s.Store.Phase == Lost && (s.Store.Seen.Presence != Free || s.Store.Continuing):
+	case s.taken():
 		return LockLost, "the key is no longer ours"
+	case s.Store.Phase == GivenBack:
+		return LockLost, "the key was given back under its holder"
 	case s.Store.Phase == Lost && (!found || !h.Active()):
 		return LockLost, "the key is gone, and its holder had not started"
 	case s.outOfTouch(now):
 		return BackendLost, "the store has not confirmed the lock in time"
 	}
 	return "", ""
+}
+
+// taken reports whether the store named somebody else in the holder's place, or refused to continue
+// its tenure.
+func (s Snapshot) taken() bool {
+	switch s.Store.Phase {
+	case Lost:
+		return s.Store.Continuing || !s.continuable()
+	case Asking:
+		return s.Store.Continuing && s.Store.Seen.Presence != Unseen && s.Store.Seen.Presence != Free
+	}
+	return false
 }
 
 // outOfTouch reports whether the holder must stop because nobody knows whether the key is still
@@ -43,9 +57,19 @@ func (s Snapshot) shouldEnd(now time.Time, h Candidate, found bool) (Reason, str
 		return LockDeleted, "the lock is being deleted"
 	case lock.ReleaseAsked != 0 && lock.ReleaseAsked == st.FencingToken:
 		return ReleaseRequested, "an operator asked for the release of this fencing token"
-	case !found || h.Body.Deleting:
+	case !found:
 		return "", ""
-	case s.bypassed(h):
+	case s.lostItsBody(now, h):
+		return HolderGone, "the holder has not stopped in order, and will not come back"
+	case s.givesUp(now, h, found):
+		return Unreachable, s.unreachable(h)
+	case h.Body.Deleting:
+		return "", ""
+	case lock.Refused != "" && !h.Active():
+		return Blocked, lock.Refused
+	case !s.Self.Contending && s.Store.Awaited:
+		return Draining, "this cluster hands its locks over (contend: false), and another one waits"
+	case s.bypassed(h) && !now.Before(h.BackOffUntil):
 		return GateBypassed, "the holder runs although conch did not start it"
 	case lock.MaxHold > 0 && !now.Before(st.AcquiredAt.Add(lock.MaxHold)):
 		return MaxHoldReached, fmt.Sprintf("held for %s", lock.MaxHold)
@@ -62,11 +86,25 @@ func (s Snapshot) shouldEnd(now time.Time, h Candidate, found bool) (Reason, str
 // bypassed reports whether an exclusive holder lost its gate by another hand than conch's. A start
 // of conch's own writes the record in the same patch.
 func (s Snapshot) bypassed(h Candidate) bool {
-	return h.Mode == Exclusive && h.Active() && h.Marked && s.Status.StartedAt.IsZero() && h.Record != s.Status.Holder.Owner
+	return h.Mode == Exclusive && h.Active() && h.Marked && !h.Overridden &&
+		s.Status.StartedAt.IsZero() && h.Record != s.Status.Holder.Owner
+}
+
+// lostItsBody reports whether there is nothing left to wait for, though the holder has not shown its
+// end: it leaves before it started, its pod ended without a word of its containers, as when the
+// kubelet refuses it, or somebody vouches for its death while the object stands.
+func (s Snapshot) lostItsBody(now time.Time, h Candidate) bool {
+	switch {
+	case h.Body.leaving() && s.unstarted(h):
+		return true
+	case h.Body.Terminal && !h.Body.Deleting:
+		return true
+	}
+	return h.Body.Node.Gone || h.Body.Node.OutOfService || s.death(now, h).Confirmed
 }
 
 func (s Snapshot) startOverdue(now time.Time, h Candidate) bool {
-	return !h.Ready && s.othersWait(now, h.UID) && !now.Before(s.notRunningSince(h).Add(s.Lock.StartDeadline))
+	return !h.Ready && (s.Store.Awaited || s.othersWait(now, h.UID)) && !now.Before(s.notRunningSince(h).Add(s.Lock.StartDeadline))
 }
 
 // notRunningSince counts from the start of the tenure at the earliest.
@@ -84,7 +122,12 @@ func (s Snapshot) leaderUnfit(now time.Time, h Candidate) bool {
 	return !h.Ready && s.othersWait(now, h.UID) && !now.Before(h.ReadySince.Add(notReadyPatience))
 }
 
+// newerWaits is about pods of which only the holder runs. Leaders are sticky: a newer one that
+// waits is up already, and its rollout ends the older ones by itself.
 func (s Snapshot) newerWaits(now time.Time, h Candidate) bool {
+	if h.Mode == Leader {
+		return false
+	}
 	for _, c := range s.Candidates {
 		if c.UID != h.UID && c.Group == h.Group && c.Revision > h.Revision && c.Eligible(now) {
 			return true
@@ -101,9 +144,8 @@ func (s Snapshot) nextLook(now time.Time, h Candidate) time.Time {
 			at = t
 		}
 	}
-	if !s.Store.Unanswered.IsZero() || s.Store.Phase != Granted {
-		soonest(s.fenceAt())
-	}
+	soonest(s.touchEnds())
+	soonest(s.abandonAt(h, true))
 	if s.Lock.MaxHold > 0 {
 		soonest(s.Status.AcquiredAt.Add(s.Lock.MaxHold))
 	}
@@ -119,17 +161,10 @@ func (s Snapshot) nextLook(now time.Time, h Candidate) time.Time {
 	return at
 }
 
-// holderVanished waits for proof that a missing holder has stopped, or gives up on it if the
-// operator chose to.
-func (s Snapshot) holderVanished(now time.Time, h Candidate) Decision {
-	death := s.death(now, h)
-	patience := h.Body.VanishedAt.Add(h.Body.Grace + s.Lock.FenceGrace + s.Lock.TakeoverDelay)
-	if s.Lock.ReleaseLost && !now.Before(patience) {
-		return s.beginReleasing(Unreachable, "given back without confirmed death, as onUnreachable: Release asks", true)
+// touchEnds is when the holder must be hurried unless the store answers before; zero while it does.
+func (s Snapshot) touchEnds() time.Time {
+	if s.Lock.HoldOnLoss || s.Store.Phase == Lost || s.Store.Phase == Granted && s.Store.Unanswered.IsZero() {
+		return time.Time{}
 	}
-	d := s.wait(Unreachable, "the holder cannot be confirmed dead: "+death.Why).until(now, death.After)
-	if s.Lock.ReleaseLost {
-		d = d.until(now, patience)
-	}
-	return d
+	return s.fenceAt()
 }

@@ -11,36 +11,46 @@ func (s Snapshot) decideFencing(now time.Time) Decision {
 	if !found {
 		return s.holderVanished(now, h)
 	}
+	presumed, lost := s.death(now, h).Confirmed, s.givesUp(now, h, found)
+	if (presumed || lost) && !s.unstarted(h) {
+		if d, yes := s.writeOff(h); yes {
+			return d
+		}
+		return s.abandon()
+	}
 	return s.stop(now, h)
 }
 
 // stop takes the next step to end a holder that still exists.
 func (s Snapshot) stop(now time.Time, h Candidate) Decision {
-	r, msg := s.Status.Ending, "the holder is being stopped"
+	r := s.Status.Ending
 	switch {
-	case h.Mode == Exclusive && h.Gated:
+	case s.unstarted(h):
 		return s.do(Action{Kind: Spoil, Target: h}, r, "the candidate had not started")
-	case h.Mode == Leader && !h.Leading && s.neverStarted(h):
-		return s.do(Action{Kind: Spoil, Target: h}, r, "the candidate had not started")
-	case s.demotes(h) && h.Leading:
+	case s.demotes(h) && (h.Leading || h.Ended != s.Status.FencingToken):
 		return s.do(Action{Kind: Unlabel, Target: h}, r, "the leader is being demoted")
 	case s.demotes(h):
 		return s.wait(r, "the former leader has its time to read that it is none").
 			until(now, h.UnlabelledSince.Add(s.Lock.FenceGrace))
 	}
-	grace := s.stopGrace(h)
-	if h.Body.Deleting && !s.hurry(now, h, grace) {
-		return s.wait(r, msg).until(now, s.abandonAt(h))
+	grace := s.stopGrace(now, h)
+	if !h.Body.Deleting || h.Body.Deadline.Sub(now) > grace+time.Second {
+		return s.do(Action{Kind: Stop, Target: h, Grace: grace}, r, "the holder is being stopped")
 	}
-	if unreachable := h.Body.Deleting && !h.Body.Node.Ready; unreachable && s.givesUp(now, h) {
-		return s.beginReleasing(Unreachable, "given back without confirmed death, as onUnreachable: Release asks", true)
+	d := s.wait(r, "the holder is being stopped")
+	if !h.Body.Node.Ready && now.After(h.Body.Deadline) {
+		d = s.wait(Unreachable, s.unreachable(h))
 	}
-	return s.do(Action{Kind: Stop, Target: h, Grace: grace}, r, msg)
+	return d.until(now, s.abandonAt(h, true)).until(now, s.touchEnds())
 }
 
-// neverStarted reports whether a leader without label never got it in this tenure.
-func (s Snapshot) neverStarted(h Candidate) bool {
-	return s.Status.StartedAt.IsZero() && h.RecordToken != s.Status.FencingToken
+// unstarted reports whether the holder never got to work in this tenure. A gate that is off cannot
+// be put back on; a label can go and come.
+func (s Snapshot) unstarted(h Candidate) bool {
+	if h.Mode == Exclusive {
+		return h.Gated
+	}
+	return !h.Leading && s.Status.StartedAt.IsZero() && h.RecordToken != s.Status.FencingToken
 }
 
 // demotes reports whether this tenure ends by taking the label off, the process left alone.
@@ -48,30 +58,18 @@ func (s Snapshot) demotes(h Candidate) bool {
 	return h.Mode == Leader && s.Lock.Demote && !h.Body.Deleting
 }
 
-// stopGrace is how long the holder gets. A lock that is lost or about to be has no time to give; a
-// hand-over in good order leaves the pod its own.
-func (s Snapshot) stopGrace(h Candidate) time.Duration {
-	switch s.Status.Ending {
-	case LockLost, BackendLost:
-		return max(time.Second, min(h.Body.Grace, s.Lock.FenceGrace)).Truncate(time.Second)
+// stopGrace is how long the holder gets. A lock that is lost or about to be has no time to give,
+// even where the stop began for another reason; a hand-over in good order leaves the pod its own.
+func (s Snapshot) stopGrace(now time.Time, h Candidate) time.Duration {
+	ending := s.Status.Ending
+	if ending == LockLost || ending == BackendLost || s.Store.Phase == Lost || s.outOfTouch(now) {
+		return s.lostGrace(h)
 	}
 	return h.Body.Grace
 }
 
-// hurry reports whether a deletion that is under way leaves the holder more time than it has.
-func (s Snapshot) hurry(now time.Time, h Candidate, grace time.Duration) bool {
-	return h.Body.Deadline.Sub(now) > grace+time.Second
-}
-
-func (s Snapshot) abandonAt(h Candidate) time.Time {
-	if !s.Lock.ReleaseLost {
-		return time.Time{}
-	}
-	return h.Body.Deadline.Add(s.Lock.FenceGrace + s.Lock.TakeoverDelay)
-}
-
-func (s Snapshot) givesUp(now time.Time, h Candidate) bool {
-	return s.Lock.ReleaseLost && !now.Before(s.abandonAt(h))
+func (s Snapshot) lostGrace(h Candidate) time.Duration {
+	return max(time.Second, min(h.Body.Grace, s.Lock.FenceGrace)).Truncate(time.Second)
 }
 
 // decideReleasing gives the key back and closes the tenure.
@@ -89,24 +87,17 @@ func (s Snapshot) decideReleasing() Decision {
 	return s.do(Action{Kind: Release, Unclean: s.Status.Unclean}, s.Status.Ending, "the key is being given back")
 }
 
-// stopped reports whether the holder provably does nothing any more.
+// stopped reports whether the holder provably does nothing any more, and nothing about its object
+// could make anybody think otherwise.
 func (s Snapshot) stopped(now time.Time, h Candidate, found bool) bool {
-	if s.death(now, h).Confirmed {
+	if death := s.death(now, h); death.Confirmed && (!found || !death.Presumed || s.Status.State == Fencing && h.writtenOff()) {
 		return true
 	}
-	if !found || s.Status.State != Fencing {
+	if !found || s.Status.State != Fencing || h.Ended != s.Status.FencingToken {
 		return false
 	}
-	switch {
-	case h.Ended != s.Status.FencingToken:
-		return false
-	case h.Mode == Exclusive:
-		return h.Gated
-	case h.Leading:
-		return false
-	}
-	return s.neverStarted(h) ||
-		s.demotes(h) && !h.UnlabelledSince.IsZero() && !now.Before(h.UnlabelledSince.Add(s.Lock.FenceGrace))
+	return s.unstarted(h) ||
+		s.demotes(h) && !h.Leading && !h.UnlabelledSince.IsZero() && !now.Before(h.UnlabelledSince.Add(s.Lock.FenceGrace))
 }
 
 func (s Snapshot) death(now time.Time, h Candidate) Death {

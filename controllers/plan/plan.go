@@ -43,8 +43,8 @@ func (s Snapshot) decideHeld(now time.Time) Decision {
 func (s Snapshot) advance(now time.Time, h Candidate) Decision {
 	st := s.Status
 	switch {
-	case s.Store.Phase == Lost && s.Store.Seen.Presence == Free && !s.Store.Continuing:
-		return s.continueTenure(h)
+	case s.Store.Phase == Lost:
+		return s.continueTenure(now, h)
 	case s.Store.Phase == Granted && s.Store.FencingToken > st.FencingToken:
 		st.Token, st.FencingToken = s.Store.Token, s.Store.FencingToken
 		st.HighestSeen = max(st.HighestSeen, st.FencingToken)
@@ -53,22 +53,47 @@ func (s Snapshot) advance(now time.Time, h Candidate) Decision {
 		return s.settle(now)
 	case !h.Active():
 		return s.start(now, h)
+	case s.bypassed(h):
+		return s.wait(GateBypassed, "the holder runs although conch did not start it; its kind was stopped a moment ago").
+			until(now, h.BackOffUntil)
 	case st.StartedAt.IsZero():
 		st.StartedAt = now
 		return s.write(s.placed(st, h), Started, "the holder may work")
 	case h.RecordToken != st.FencingToken || h.Record != st.Holder.Owner:
 		return s.do(Action{Kind: Record, Target: h}, Running, "the fencing token of the holder is being updated")
 	}
-	return s.write(s.placed(st, h), Running, "the holder has the lock")
+	return s.running(now, h)
 }
 
-// continueTenure asks for a key that vanished under its holder. A holder that has not started, or
-// one that is leaving anyway, is not worth it: it starts over.
-func (s Snapshot) continueTenure(h Candidate) Decision {
+// running finds nothing to do for the holder itself, so it looks at who else works: a candidate
+// that got past its gate or took the label while another one holds.
+func (s Snapshot) running(now time.Time, h Candidate) Decision {
+	d := s.write(s.Status, Running, "the holder has the lock")
+	if other, yes := s.otherActive(now, h.UID); yes {
+		d = s.clearOther(now, other)
+	}
+	if h.Body.Deleting && !h.Body.Node.Ready && now.After(h.Body.Deadline) && d.Action.Kind == NoAction {
+		d.Reason, d.Message = Unreachable, s.unreachable(h)
+	}
+	d.Status = s.placed(s.Status, h)
+	return d
+}
+
+// continueTenure asks for a key that vanished under its holder. A holder that is leaving is worth
+// it too: until it has stopped nobody else may start. One that has not started is not.
+func (s Snapshot) continueTenure(now time.Time, h Candidate) Decision {
 	if s.Self.IdentityConflict {
 		return s.wait(IdentityConflict, "the key is gone; nothing is taken while two clusters use one identity")
 	}
-	return s.do(Action{Kind: Continue, Target: h}, TenureBroken, "the key is gone: asking for it again")
+	return s.do(Action{Kind: Continue, Target: h}, TenureBroken, "the key is gone: asking for it again").
+		until(now, now.Add(s.Lock.FenceGrace))
+}
+
+// continuable reports whether the lost key may be asked for again: nobody has it, or this very
+// holder does, because it was asked for before and whoever did so was gone before writing it down.
+func (s Snapshot) continuable() bool {
+	seen, st := s.Store.Seen, s.Status
+	return seen.Presence == Free || seen.Holder.Owner != "" && seen.Holder.Owner == st.Holder.Owner && seen.FencingToken > st.FencingToken
 }
 
 // placed notes where the holder runs, which matters once its node cannot be reached.
@@ -85,7 +110,8 @@ func (s Snapshot) settle(now time.Time) Decision {
 		return s.wait(Contending, "the holder before may still run").until(now, s.Status.NotBefore)
 	}
 	if !s.mayStart(now) {
-		return s.wait(CannotTell, "the lock is ours, but no answer of the store is recent enough to start")
+		return s.wait(CannotTell, "the lock is ours, but no answer of the store is recent enough to start").
+			until(now, now.Add(s.Lock.RenewInterval))
 	}
 	st := s.Status
 	st.State = Held
@@ -97,14 +123,13 @@ func (s Snapshot) start(now time.Time, h Candidate) Decision {
 	switch {
 	case s.Self.IdentityConflict:
 		return s.wait(IdentityConflict, "nothing starts while two clusters use one identity")
-	case s.Lock.Refused != "":
-		return s.wait(Blocked, s.Lock.Refused)
-	case h.Body.Deleting || h.Body.Terminal:
-		return s.wait(HolderGone, "the candidate is leaving before it started")
+	case h.Body.leaving():
+		return s.wait(HolderGone, "the holder is stopping")
 	case now.Before(s.Status.NotBefore):
 		return s.wait(Contending, "the holder before may still run").until(now, s.Status.NotBefore)
 	case !s.mayStart(now):
-		return s.wait(CannotTell, "no answer of the store is recent enough to start")
+		return s.wait(CannotTell, "no answer of the store is recent enough to start").
+			until(now, now.Add(s.Lock.RenewInterval))
 	}
 	if other, yes := s.otherActive(now, h.UID); yes {
 		return s.clearOther(now, other)

@@ -133,7 +133,10 @@ type Candidate struct {
 	RecordedToken string
 	// Marked is true if the candidate's template, or a bare pod itself, bears conch's mark.
 	Marked bool
-	Body   Body
+	// Overridden is true if an operator let the candidate past the gate (break-glass); it is adopted
+	// where the key is free, instead of being stopped.
+	Overridden bool
+	Body       Body
 }
 
 // Eligible reports whether the candidate could start if it had the lock.
@@ -145,6 +148,13 @@ func (c Candidate) Eligible(now time.Time) bool {
 		return c.Ready
 	}
 	return c.Gated
+}
+
+// writtenOff reports whether the candidate's tenure was ended although nobody saw it stop: its node
+// was given up, or an operator confirmed its death. It waits for its object to go, and for nothing
+// else, so it stands in nobody's way.
+func (c Candidate) writtenOff() bool {
+	return c.Body.leaving() && c.RecordToken != 0 && c.Ended >= c.RecordToken && !c.Gated
 }
 
 // Active reports whether the candidate is doing, or may be doing, what only a holder may do.
@@ -188,7 +198,9 @@ type Store struct {
 	Answered bool
 	// Asker is the candidate that the entry asks for, known even after its object is gone.
 	Asker Holder
-	Seen  Seen
+	// Awaited is true while a candidate of another cluster is known to wait for the key.
+	Awaited bool
+	Seen    Seen
 }
 
 // Presence says who has a key.

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -9,11 +10,14 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 
+	lockv1alpha1 "github.com/conch-dev/conch/api/v1alpha1"
 	"github.com/conch-dev/conch/test/cluster"
 )
 
-// aggregatedWithin bounds what the controller-manager needs to add conch's roles to view and edit.
+// aggregatedWithin bounds what the controller-manager and the authorizer need to take up what was written.
 const aggregatedWithin = 20 * time.Second
 
 func TestRolesGiveWhatTheySay(t *testing.T) {
@@ -50,30 +54,15 @@ func TestRolesGiveWhatTheySay(t *testing.T) {
 					Namespace: ns, Group: lockResource.Group, Resource: lockResource.Resource, Verb: tc.verb, Subresource: tc.subresource,
 				},
 			}}
-			if got := settled(t, review, tc.want); got != tc.want {
-				t.Errorf("allowed: %t, want %t", got, tc.want)
-			}
+			eventually(t, name, func() bool {
+				got, err := clientset(t).AuthorizationV1().SubjectAccessReviews().Create(t.Context(), review, metav1.CreateOptions{})
+				return err == nil && got.Status.Allowed == tc.want
+			})
 		})
 	}
 }
 
 const conch = "system:serviceaccount:conch-system:conch"
-
-// settled asks until the answer is the wanted one, for aggregation and authorizer follow writes late.
-func settled(t *testing.T, review *authorizationv1.SubjectAccessReview, want bool) bool {
-	t.Helper()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(aggregatedWithin); ; <-tick.C {
-		got, err := clientset(t).AuthorizationV1().SubjectAccessReviews().Create(t.Context(), review, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got.Status.Allowed == want || time.Now().After(deadline) {
-			return got.Status.Allowed
-		}
-	}
-}
 
 // bind gives a user of the role's name that role.
 func bind(t *testing.T, ns, role string) {
@@ -88,21 +77,54 @@ func bind(t *testing.T, ns, role string) {
 	}
 }
 
-func TestInstallationPassesTheRestrictedPodStandard(t *testing.T) {
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(aggregatedWithin); ; <-tick.C {
-		pods, err := clientset(t).CoreV1().Pods("conch-system").List(t.Context(), metav1.ListOptions{})
+func TestConfirmingADeathTakesARightOfItsOwn(t *testing.T) {
+	ns := namespace(t)
+	name := create(t, ns, "guarded", `{}`)
+	for _, role := range []string{"edit", "conch-operator"} {
+		bind(t, ns, role)
+	}
+	annotate := func(user, key, value string) error {
+		config := server.Config()
+		config.Impersonate.UserName = user
+		client, err := dynamic.NewForConfig(config)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(pods.Items) == 2 {
-			return
-		}
+		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, key, value)
+		_, err = client.Resource(lockResource).Namespace(ns).Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		return err
+	}
+	eventually(t, "an editor annotates", func() bool { return annotate("edit", lockv1alpha1.AnnotationRelease, "1") == nil })
+	eventually(t, "an editor is refused, with the reason", func() bool {
+		err := annotate("edit", lockv1alpha1.AnnotationConfirmDead, "1")
+		return err != nil && strings.Contains(err.Error(), "takes the verb confirm-dead on distributedlocks")
+	})
+	eventually(t, "an operator confirms", func() bool { return annotate("conch-operator", lockv1alpha1.AnnotationConfirmDead, "2") == nil })
+	if err := annotate("edit", lockv1alpha1.AnnotationRelease, "2"); err != nil {
+		t.Errorf("an editor cannot annotate a lock that bears a confirmation: %v", err)
+	}
+	if err := annotate("edit", lockv1alpha1.AnnotationConfirmDead, "3"); err == nil {
+		t.Error("an editor changed a confirmation")
+	}
+}
+
+// eventually asks until it holds, for roles and policies take effect a moment after they are written.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(aggregatedWithin); !holds(); <-tick.C {
 		if time.Now().After(deadline) {
-			t.Fatalf("%d of 2 replicas were admitted:\n%s", len(pods.Items), kubectl(t, "-n", "conch-system", "get", "events"))
+			t.Fatalf("not within %s: %s", aggregatedWithin, what)
 		}
 	}
+}
+
+func TestInstallationPassesTheRestrictedPodStandard(t *testing.T) {
+	eventually(t, "two replicas of conch are admitted", func() bool {
+		pods, err := clientset(t).CoreV1().Pods("conch-system").List(t.Context(), metav1.ListOptions{})
+		return err == nil && len(pods.Items) == 2
+	})
 }
 
 func TestSamplesAreAccepted(t *testing.T) {

@@ -38,6 +38,8 @@ type Options struct {
 	LeaseName string
 	// Extra is YAML that is added to the configuration at top level.
 	Extra string
+	// Proxy, if set, is how this conch reaches the API server.
+	Proxy *APIProxy
 	// Race builds the race detector in.
 	Race bool
 	// Dir keeps configuration and log.
@@ -62,7 +64,7 @@ func Start(ctx context.Context, o Options) (*Conch, error) {
 	if err != nil {
 		return nil, err
 	}
-	kubeconfig, err := o.Cluster.KubeconfigFor(ctx, Namespace, ServiceAccount)
+	kubeconfig, err := o.kubeconfig(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("make a kubeconfig for conch: %w", err)
 	}
@@ -77,6 +79,13 @@ func Start(ctx context.Context, o Options) (*Conch, error) {
 		return nil, fmt.Errorf("write conch's configuration: %w", err)
 	}
 	return c, c.launch(bin, config, kubeconfig, o.Replica)
+}
+
+func (o Options) kubeconfig(ctx context.Context) (string, error) {
+	if o.Proxy != nil {
+		return o.Proxy.kubeconfig(ctx, o.Cluster, o.Dir, o.Cluster.Name()+"-"+o.Replica)
+	}
+	return serviceKubeconfig(ctx, o.Cluster)
 }
 
 func (o Options) yaml(health string) string {

@@ -144,15 +144,15 @@ func TestAMissedHintWakesAllWithinASpread(t *testing.T) {
 func TestNoEntryAsksFasterThanTheShortestPause(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		r := newRig(t)
-		const n = 200
+		const n = 40
 		for i := range n {
 			r.store.plant(key(i), "there/b/1", time.Hour)
 			r.Acquire(want(idOf(i, "a")))
 		}
-		for i := range 60_000 / 10 {
-			if i%50 == 0 { // the link flaps every half second
+		for i := range 500 { // of 20 ms
+			if i%25 == 0 { // the link flaps every half second
 				f := pass
-				if i%100 == 0 {
+				if i%50 == 0 {
 					f = cut
 				}
 				r.store.setFault(always(f))
@@ -164,7 +164,7 @@ func TestNoEntryAsksFasterThanTheShortestPause(t *testing.T) {
 				r.store.missed()
 				r.Acquire(want(idOf(i%n, "a")))
 			}
-			elapse(10 * time.Millisecond)
+			elapse(20 * time.Millisecond)
 		}
 		last := map[lock.Key]time.Time{}
 		for _, c := range r.store.called("acquire") {

@@ -21,6 +21,8 @@
 //   - That a grant which is PhaseHeld is still valid: look at Grant.ValidUntil.
 //   - That a grant which had expired and was revived by a late renewal was never doubted: what the
 //     holder did meanwhile is the caller's business.
+//   - That a ttl which is shortened and, before that was answered, lengthened again is never cut
+//     short in the store: the unanswered request may still arrive.
 //
 // # Life of an entry
 //

@@ -29,7 +29,9 @@ type Keeper struct {
 	// had its last answer.
 	ready [2 * len(patience)]pile
 	// halves are parts of a batch that panicked, to find the one member that did it.
-	halves  []batch
+	halves []batch
+	// sending has since when each renewer has a batch under way.
+	sending map[int]time.Time
 	held    int
 	pending int // adopted grants without an answer
 	health  Health
@@ -45,6 +47,7 @@ func New(o Options) (*Keeper, error) {
 		o: o.withDefaults(), news: newNews(),
 		renewals: newLine(), asks: newLine(), leaves: newLine(),
 		entries: map[ID]*entry{}, waiting: map[lock.Key]map[*entry]struct{}{}, calling: map[ID]struct{}{},
+		sending: map[int]time.Time{},
 	}
 	k.o.Random = oneAtATime(k.o.Random)
 	for i := range k.ready {
@@ -66,8 +69,8 @@ func (k *Keeper) Run(ctx context.Context) error {
 	defer cancel()
 
 	var workers sync.WaitGroup
-	for range k.o.Batches {
-		workers.Go(func() { k.renewer(ctx, calls) })
+	for n := range k.o.Batches {
+		workers.Go(func() { k.renewer(ctx, calls, n) })
 	}
 	for range k.o.Calls {
 		workers.Go(func() { k.asker(ctx) })
@@ -75,6 +78,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 	workers.Go(func() { k.listen(ctx) })
 	workers.Go(func() { k.probe(ctx) })
+	workers.Go(func() { k.watch(ctx) })
 	workers.Go(func() { k.news.pump(ctx, k.reportHeld()) })
 
 	<-ctx.Done()

@@ -54,14 +54,27 @@ type loss struct {
 	err error
 }
 
-func (k *Keeper) renewer(ctx, calls context.Context) {
+// renewer is the nth of the workers that renew.
+func (k *Keeper) renewer(ctx, calls context.Context, n int) {
 	for {
 		b, ok := next(ctx, k.renewals, k.takeBatch)
 		if !ok {
 			return
 		}
+		k.noteSending(n, time.Now())
 		k.tellLateness(b)
 		k.keepHalves(k.renew(calls, b))
+		k.noteSending(n, time.Time{})
+	}
+}
+
+func (k *Keeper) noteSending(n int, since time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if since.IsZero() {
+		delete(k.sending, n)
+	} else {
+		k.sending[n] = since
 	}
 }
 

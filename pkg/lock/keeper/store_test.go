@@ -67,15 +67,15 @@ type fault struct {
 }
 
 var (
-	errCut                              = &lock.UnknownError{Op: "test", Reason: lock.ReasonUnreachable, Err: errors.New("connection refused")}
-	cut                                 = fault{err: errCut}
-	_      lock.Backend                 = (*store)(nil)
-	_      lock.Notifier                = (*store)(nil)
-	pass                                = fault{}
-	always func(fault) func(call) fault = func(f fault) func(call) fault {
-		return func(call) fault { return f }
-	}
+	errCut = &lock.UnknownError{Op: "test", Reason: lock.ReasonUnreachable, Err: errors.New("connection refused")}
+	cut    = fault{err: errCut}
+	pass   = fault{}
+
+	_ lock.Backend  = (*store)(nil)
+	_ lock.Notifier = (*store)(nil)
 )
+
+func always(f fault) func(call) fault { return func(call) fault { return f } }
 
 func newStore() *store {
 	return &store{
@@ -349,3 +349,14 @@ func (s *store) overlaps() []owned {
 type mute struct{ *store }
 
 func (mute) Renew(context.Context, []lock.Extension) []lock.Result { return nil }
+
+// stubborn is a store whose renewals return only when the test lets them.
+type stubborn struct {
+	*store
+	until chan struct{}
+}
+
+func (s *stubborn) Renew(ctx context.Context, extensions []lock.Extension) []lock.Result {
+	<-s.until
+	return s.store.Renew(context.WithoutCancel(ctx), extensions)
+}

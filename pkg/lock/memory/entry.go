@@ -180,8 +180,10 @@ func newToken(o lock.Owner, f lock.FencingToken) lock.Token {
 	return lock.Token(string(o) + "#" + strconv.FormatInt(int64(f), 10))
 }
 
+// parseToken takes a token apart, if it has our form: no control characters, and a plain number that every store can count to.
 func parseToken(t lock.Token) (lock.Owner, lock.FencingToken, bool) {
 	owner, digits, ok := strings.Cut(string(t), "#")
-	n, err := strconv.ParseInt(digits, 10, 64)
-	return lock.Owner(owner), lock.FencingToken(n), ok && err == nil && owner != "" && n >= 0
+	n, err := strconv.ParseUint(digits, 10, 64)
+	plain := !strings.ContainsFunc(owner, func(r rune) bool { return r < ' ' || r == 0x7f })
+	return lock.Owner(owner), lock.FencingToken(n), ok && err == nil && owner != "" && plain && n <= maxFence
 }

@@ -42,15 +42,13 @@ func (b *Backend) Plant(k lock.Key, kind, text string, ttl time.Duration) {
 	e.value = v
 }
 
-// SetFence overwrites the highest fencing token that is stored for the key; empty removes it, and all that is known of earlier tenures.
+// SetFence makes text the highest fencing token that is stored for the key, and the only thing that is known of earlier tenures. Empty
+// removes that too.
 func (b *Backend) SetFence(k lock.Key, text string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	e, now := b.entry(k)
-	e.fence = fence{text: text, expires: now.Add(remember)}
-	if text == "" {
-		e.last = nil
-	}
+	e.fence, e.last = fence{text: text, expires: now.Add(remember)}, nil
 }
 
 // Snapshot is a copy of the store, such as a lagging replica has.

@@ -61,8 +61,8 @@ func newToken(o lock.Owner, f lock.FencingToken) lock.Token {
 
 func parseToken(s string) (lock.Owner, lock.FencingToken, bool) {
 	owner, digits, ok := strings.Cut(s, "#")
-	n, err := strconv.ParseInt(digits, 10, 64)
-	return lock.Owner(owner), lock.FencingToken(n), ok && err == nil && owner != "" && n >= 0
+	n, err := strconv.ParseUint(digits, 10, 63)
+	return lock.Owner(owner), lock.FencingToken(n), ok && err == nil && owner != ""
 }
 
 func fencingToken(s string) lock.FencingToken {
