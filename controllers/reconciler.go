@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -21,6 +22,9 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=about.k8s.io,resources=clusterproperties,verbs=get
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update;patch,namespace=conch-system
+
+// cacheLag is how long a cache usually needs to see a write.
+const cacheLag = 20 * time.Millisecond
 
 // Options are everything that a Reconciler needs. All fields are required unless they say so.
 type Options struct {
@@ -104,17 +108,28 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	p.keep(ctx)
 	snap := p.snapshot()
 	dec := plan.Decide(r.now(), snap)
-	if err := p.act(ctx, snap, dec); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	err = p.act(ctx, snap, dec)
+	if err == nil {
+		err = p.report(ctx, snap, dec)
 	}
-	if err := p.report(ctx, snap, dec); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	if err != nil {
+		return outdated(ctx, err)
 	}
 	p.settleMemory(req.NamespacedName)
 	if p.again {
 		dec.Revisit = time.Millisecond
 	}
 	return ctrl.Result{RequeueAfter: dec.Revisit}, nil
+}
+
+// outdated turns a write that was refused because the cache lags behind into another look soon. The
+// watch brings the news; nothing is wrong.
+func outdated(ctx context.Context, err error) (ctrl.Result, error) {
+	if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+		return ctrl.Result{}, err
+	}
+	ctrl.LoggerFrom(ctx).V(1).Info("Deciding again", "because", err.Error())
+	return ctrl.Result{RequeueAfter: cacheLag}, nil
 }
 
 // settleMemory drops what is remembered of a lock that is gone and has nothing left to end.
