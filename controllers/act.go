@@ -48,7 +48,10 @@ func (p *pass) order(snap plan.Snapshot, a plan.Action) error {
 	case plan.CallOff:
 		p.callOff()
 	case plan.Sweep:
-		p.abandon(p.terms.backend, keeper.ID{Key: p.terms.key, Owner: lock.Owner(snap.Store.Seen.Holder.Owner)})
+		left := keeper.ID{Key: p.terms.key, Owner: lock.Owner(snap.Store.Seen.Holder.Owner)}
+		if _, underWay := p.mem.leaving[left]; !underWay {
+			p.abandon(p.terms.backend, left)
+		}
 	case plan.Release:
 		id := keeper.ID{Key: p.terms.key, Owner: lock.Owner(snap.Status.Holder.Owner)}
 		p.keeper.Release(id, lock.Leave{Unclean: a.Unclean})
@@ -95,7 +98,7 @@ func (p *pass) continueHold(snap plan.Snapshot) {
 }
 
 func (p *pass) ask(id keeper.ID, req lock.Request) {
-	p.mem.attempt = &attempt{id: id, keeper: p.terms.backend, since: p.now}
+	p.mem.attempt = &attempt{id: id, keeper: p.terms.backend, since: p.now, epoch: p.r.opts.Election.Epoch()}
 	p.r.index.set(id, p.name)
 	p.keeper.Acquire(keeper.Want{Request: req, Terms: p.terms.keeperTerms()})
 }

@@ -24,6 +24,8 @@ var _ Keeper = (*keeper.Keeper)(nil)
 // Election tells whether this replica decides, as of the moment of the call.
 type Election interface {
 	Deciding() bool
+	// Epoch numbers the terms of deciders. It rises whenever this replica gets the Lease.
+	Epoch() int64
 }
 
 // Identity tells whether another cluster uses this cluster's identity.

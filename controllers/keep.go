@@ -98,7 +98,11 @@ func (p *pass) dropAttempt(ctx context.Context) {
 	}
 	mine := p.ours() && p.status.Holder.Owner == string(a.id.Owner)
 	switch {
-	case mine, p.r.opts.Election.Deciding() && !p.ours():
+	case mine:
+		return
+	case a.epoch != p.r.opts.Election.Epoch():
+		p.forget(a.keeper, a.id)
+	case p.r.opts.Election.Deciding() && !p.ours():
 		return
 	case p.r.opts.Election.Deciding():
 		ctrl.LoggerFrom(ctx).V(1).Info("Calling off an attempt beside the holder", "key", a.id.Key.String(), "owner", string(a.id.Owner))

@@ -23,6 +23,8 @@ type memory struct {
 	// vanished and unlabelled are when a candidate's object, or its leader label, was first missed.
 	vanished   map[types.UID]time.Time
 	unlabelled map[types.UID]time.Time
+	// heard is the newest heartbeat of the nodes that vanished candidates were bound to.
+	heard map[string]heartbeat
 	// backOff is how long the candidates of a group stand back after giving the lock up.
 	backOff map[string]backOff
 	// terms are the effective values of the newest pass, for when the object is gone.
@@ -39,6 +41,9 @@ type attempt struct {
 	candidate  plan.Holder
 	since      time.Time
 	continuing bool
+	// epoch is the term in which the attempt began. In a later one it may have been cleared away by
+	// whoever decided in between.
+	epoch int64
 }
 
 type kept struct {
@@ -46,6 +51,12 @@ type kept struct {
 	keeper string
 	since  time.Time
 	terms  keeper.Terms
+}
+
+// heartbeat is what a node's Lease said, and when this process first saw that.
+type heartbeat struct {
+	renewed time.Time
+	seen    time.Time
 }
 
 type backOff struct {
@@ -80,6 +91,7 @@ func (m *memories) of(name types.NamespacedName) *memory {
 		mem = &memory{
 			leaving:  map[keeper.ID]string{},
 			vanished: map[types.UID]time.Time{}, unlabelled: map[types.UID]time.Time{}, backOff: map[string]backOff{},
+			heard: map[string]heartbeat{},
 		}
 		m.m[name] = mem
 	}

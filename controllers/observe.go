@@ -55,7 +55,7 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*p
 	if err := p.readHolder(ctx); err != nil {
 		return nil, err
 	}
-	return p, nil
+	return p, p.readNodes(ctx)
 }
 
 // readLock reads the object and its effective values. An object that the cache lacks is looked up
@@ -103,22 +103,17 @@ func (p *pass) readPods(ctx context.Context) error {
 }
 
 // readHolder makes sure that the holder is among the candidates, looking at the API server itself
-// where the cache does not have it, and at the node it runs on.
+// where the cache does not have it.
 func (p *pass) readHolder(ctx context.Context) error {
-	if !p.ours() {
+	if !p.ours() || p.indexOf(p.status.Holder.UID) >= 0 {
 		return nil
 	}
-	h := p.status.Holder
-	i := p.indexOf(h.UID)
-	if i < 0 {
-		c, err := p.missingHolder(ctx)
-		if err != nil {
-			return err
-		}
-		p.candidates = append(p.candidates, c)
-		i = len(p.candidates) - 1
+	c, err := p.missingHolder(ctx)
+	if err != nil {
+		return err
 	}
-	return p.addNode(ctx, &p.candidates[i], h)
+	p.candidates = append(p.candidates, c)
+	return nil
 }
 
 // missingHolder looks for a holder that the cache does not show: unmarked, deleted, or not seen yet.
@@ -147,54 +142,6 @@ func (p *pass) missingHolder(ctx context.Context) (plan.Candidate, error) {
 	}
 	c.Body.VanishedAt = firstSeen(p.mem.vanished, uid, true, p.now)
 	return c, nil
-}
-
-// addNode adds what is known of the node that the holder was bound to.
-func (p *pass) addNode(ctx context.Context, c *plan.Candidate, h plan.Holder) error {
-	name := c.NodeName
-	if name == "" {
-		name = h.Node
-	}
-	if name == "" {
-		return p.addUnknownNode(ctx, c)
-	}
-	var node corev1.Node
-	err := p.r.opts.Client.Get(ctx, types.NamespacedName{Name: name}, &node)
-	if apierrors.IsNotFound(err) {
-		err = p.r.opts.APIReader.Get(ctx, types.NamespacedName{Name: name}, &node)
-	}
-	switch {
-	case apierrors.IsNotFound(err):
-		c.Body.Node = nodeOf(nil, "")
-	case err != nil:
-		return fmt.Errorf("read node %s of the holder of lock %s: %w", name, p.name, err)
-	default:
-		c.Body.Node = nodeOf(&node, h.BootID)
-		c.BootID = node.Status.NodeInfo.BootID
-	}
-	return nil
-}
-
-// addUnknownNode judges a vanished holder that was never seen on a node: it may have been bound
-// while nobody looked, so every node counts.
-func (p *pass) addUnknownNode(ctx context.Context, c *plan.Candidate) error {
-	if c.Body.Exists {
-		return nil
-	}
-	var nodes corev1.NodeList
-	if err := p.r.opts.Client.List(ctx, &nodes); err != nil {
-		return fmt.Errorf("list nodes: %w", err)
-	}
-	all := plan.Node{Ready: true}
-	for i := range nodes.Items {
-		n := nodeOf(&nodes.Items[i], "")
-		all.Ready = all.Ready && n.Ready
-		if n.ReadySince.After(all.ReadySince) {
-			all.ReadySince = n.ReadySince
-		}
-	}
-	c.Body.Node = all
-	return nil
 }
 
 // candidate translates a pod.

@@ -61,7 +61,8 @@ func (u uidPatch) Data(o client.Object) ([]byte, error) {
 // closed cleans up after a tenure that has come to its end: its entry, and the back-off of a
 // candidate that did not start in time.
 func (p *pass) closed(before, after plan.Status) {
-	if before.State != plan.Fencing && after.State == plan.Fencing && after.Ending == plan.StartDeadline {
+	gaveUp := after.Ending == plan.StartDeadline || after.Ending == plan.GateBypassed
+	if before.State != plan.Fencing && after.State == plan.Fencing && gaveUp {
 		if i := p.indexOf(after.Holder.UID); i >= 0 {
 			group := p.candidates[i].Group
 			p.mem.backOff[group] = p.mem.backOff[group].next(p.now)
@@ -70,7 +71,7 @@ func (p *pass) closed(before, after plan.Status) {
 	if before.StartedAt.IsZero() || !after.StartedAt.IsZero() || !before.Ours(p.r.opts.Cluster) {
 		return
 	}
-	if i := p.indexOf(before.Holder.UID); i >= 0 && before.Ending != plan.StartDeadline {
+	if i := p.indexOf(before.Holder.UID); i >= 0 && before.Ending != plan.StartDeadline && before.Ending != plan.GateBypassed {
 		delete(p.mem.backOff, p.candidates[i].Group)
 	}
 }

@@ -34,12 +34,6 @@ func (s *store) set(change func(*store)) {
 	change(s)
 }
 
-func (s *store) current() *coordinationv1.Lease {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.lease.DeepCopy()
-}
-
 func (s *store) written() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

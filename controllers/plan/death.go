@@ -34,9 +34,15 @@ type Node struct {
 	Ready        bool
 	// ReadySince is when it last became ready.
 	ReadySince time.Time
+	// HeardAt is when this process last saw a new heartbeat of the node's kubelet. Ready alone says
+	// little: it stays for the better part of a minute after the last one.
+	HeardAt time.Time
 	// Rebooted is true if its bootID is not the one the holder started under.
 	Rebooted bool
 }
+
+// heartbeatLook is how soon to look again for a heartbeat; a kubelet sends one every ten seconds.
+const heartbeatLook = time.Second
 
 // Death tells whether a candidate has provably stopped.
 type Death struct {
@@ -101,6 +107,9 @@ func vanished(now time.Time, b Body, fenceGrace time.Duration) Death {
 	after := later(b.VanishedAt, b.Node.ReadySince).Add(b.Grace + fenceGrace)
 	if now.Before(after) {
 		return Death{Why: "it vanished; its grace is not over", After: after}
+	}
+	if b.Node.HeardAt.Before(after) {
+		return Death{Why: "it vanished, and its kubelet has not been heard of since its grace is over", After: now.Add(heartbeatLook)}
 	}
 	return Death{Confirmed: true, Why: "it vanished and its grace is over"}
 }

@@ -2,6 +2,8 @@ package plan_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -47,18 +49,18 @@ func (d *decider) restart(now time.Time) {
 
 // keep is a second of the keeper's life.
 func (d *decider) keep(now time.Time) {
-	for owner, e := range d.entries {
-		switch {
-		case e.Phase == plan.Asking, e.Phase == plan.GivingUp, e.Phase == plan.Granted && !now.Before(e.renew):
-			d.call(now, owner, e)
+	for _, owner := range slices.Sorted(maps.Keys(d.entries)) { // one seed, one walk
+		e := d.entries[owner]
+		if e.Phase == plan.Asking || e.Phase == plan.GivingUp || e.Phase == plan.Granted && !now.Before(e.renew) {
+			d.call(now, e)
 		}
 	}
 }
 
-func (d *decider) call(now time.Time, owner string, e *entry) {
+func (d *decider) call(now time.Time, e *entry) {
 	lostReply := d.linked && e.Phase == plan.Asking && d.w.chance(20)
 	if d.linked {
-		d.answer(now, owner, e, lostReply)
+		d.answer(now, e, lostReply)
 	}
 	if silent := !d.linked || lostReply; silent != !e.Unanswered.IsZero() {
 		e.Unanswered, d.dirty = time.Time{}, true
@@ -68,7 +70,7 @@ func (d *decider) call(now time.Time, owner string, e *entry) {
 	}
 }
 
-func (d *decider) answer(now time.Time, owner string, e *entry, lostReply bool) {
+func (d *decider) answer(now time.Time, e *entry, lostReply bool) {
 	st := &d.w.store
 	switch e.Phase {
 	case plan.Asking:
@@ -107,6 +109,8 @@ func (d *decider) hear(now time.Time, e *entry, r reply) {
 	case refused:
 		d.dirty = d.dirty || e.Seen.Token != seen.Token
 		e.Seen = seen
+		// What was seen on the way counts: a store that forgets it has lost data.
+		e.req.floor = max(e.req.floor, seen.Highest+1)
 	}
 }
 
@@ -172,7 +176,7 @@ func (d *decider) observe(now time.Time) plan.Snapshot {
 	found := false
 	for _, o := range d.s.objects {
 		c := o.Candidate
-		d.place(&c, o.on)
+		d.place(now, &c, o.on)
 		s.Candidates, found = append(s.Candidates, c), found || c.UID == s.Status.Holder.UID
 	}
 	if h := s.Status.Holder; s.Status.Ours(d.s.name) && !found {
@@ -183,32 +187,36 @@ func (d *decider) observe(now time.Time) plan.Snapshot {
 }
 
 // place tells about the node, of the holder alone, as little as the controllers may know.
-func (d *decider) place(c *plan.Candidate, on *machine) {
+func (d *decider) place(now time.Time, c *plan.Candidate, on *machine) {
 	if on == nil || c.UID != d.s.status.Holder.UID {
 		return
 	}
 	boot := fmt.Sprint(on.boot)
 	was := d.s.status.Holder.BootID
 	c.BootID = boot
-	c.Body.Node = plan.Node{Gone: on.gone, Ready: on.up && !on.gone, ReadySince: on.since, Rebooted: was != "" && was != boot}
+	heard := time.Time{}
+	if on.up && !on.gone {
+		heard = now
+	}
+	c.Body.Node = plan.Node{HeardAt: heard, Gone: on.gone, Ready: on.up && !on.gone, ReadySince: on.since, Rebooted: was != "" && was != boot}
 }
 
 func (d *decider) missing(now time.Time, h plan.Holder) plan.Candidate {
 	if _, known := d.missed[h.UID]; !known {
 		d.missed[h.UID] = now
 	}
-	c := plan.Candidate{Kind: h.Kind, Namespace: h.Namespace, Name: h.Name, UID: h.UID, NodeName: h.Node, Body: plan.Body{Grace: podGrace}}
+	c := plan.Candidate{Kind: h.Kind, Namespace: h.Namespace, Name: h.Name, UID: h.UID, NodeName: h.Node, Body: plan.Body{Grace: h.Grace}}
 	if grave, known := d.graves[h.UID]; known {
 		c = grave.Candidate
 		c.Body.Final = true
 	}
 	c.Body.Exists, c.Body.VanishedAt = false, d.missed[h.UID]
 	if p := d.s.procs[h.UID]; p != nil && p.on != nil {
-		d.place(&c, p.on)
+		d.place(now, &c, p.on)
 		return c
 	}
 	// Nothing runs any more, so any node can tell.
-	d.place(&c, &machine{up: true})
+	d.place(now, &c, &machine{up: true})
 	c.Body.Node.Rebooted = false
 	return c
 }

@@ -98,6 +98,10 @@ func TestEndingALeader(t *testing.T) {
 			from: unfit, change: all(demote, unlabelled(time.Second)),
 			want: still(plan.LeaderNotReady, outcome{Revisit: fenceGrace - time.Second}),
 		},
+		"Demote waits until it was seen without its label": {
+			from: unfit, change: all(demote, unlabelled(0), first(func(c *plan.Candidate) { c.UnlabelledSince = time.Time{} })),
+			want: still(plan.LeaderNotReady, outcome{}),
+		},
 		"Demote is done then":                         {from: unfit, change: all(demote, unlabelled(fenceGrace)), want: releasing(plan.LeaderNotReady)},
 		"Demote is not done with the label on":        {from: unfit, change: all(demote, unlabelled(fenceGrace), first(func(c *plan.Candidate) { c.Leading = true })), want: still(plan.LeaderNotReady, outcome{Action: plan.Unlabel, Target: "web-1"})},
 		"Demote waits for the death of one that ends": {from: unfit, change: all(demote, first(func(c *plan.Candidate) { deleting(c, podGrace) })), want: still(plan.LeaderNotReady, outcome{})},

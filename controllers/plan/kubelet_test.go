@@ -66,6 +66,9 @@ func (s *site) create(now time.Time) {
 	c := gated(fmt.Sprintf("pod-%d", s.created), 0)
 	c.UID, c.Created, c.ReadySince, c.Group = fmt.Sprintf("%s-%d", s.name, s.created), now, now, s.name
 	c.Mode, c.Gated = s.mode, s.mode == plan.Exclusive
+	if s.rnd.IntN(3) == 0 {
+		c.Body.Grace = 4 * podGrace
+	}
 	s.objects = append(s.objects, &object{Candidate: c})
 	s.procs[c.UID] = &proc{uid: c.UID, grace: c.Body.Grace}
 	s.changed()

@@ -23,7 +23,10 @@ type world struct {
 	// ended are the tokens whose tenure a status called ended; started is the newest that started.
 	ended   map[string]bool
 	started int64
+	// loses counts how often the store lost the key.
+	loses   int
 	crashes bool
+	acts    int
 	log     []string
 	broken  []string
 }
@@ -36,9 +39,9 @@ type lateEffect struct {
 	apply   func(now time.Time, o *object)
 }
 
-func newWorld(seed uint64, mode plan.Mode, rules plan.Lock) *world {
-	w := &world{rnd: rand.New(rand.NewPCG(seed, 1)), now: now, rules: rules, ended: map[string]bool{}} //nolint:gosec // a model, not a secret
-	for _, name := range []string{"east", "west"} {
+func newWorld(seed uint64, clusters int, mode plan.Mode, rules plan.Lock) *world {
+	w := &world{rnd: rand.New(rand.NewPCG(seed, 1)), now: now, rules: rules, ended: map[string]bool{}}
+	for _, name := range []string{"east", "west"}[:clusters] {
 		s := &site{name: name, rnd: w.rnd, mode: mode, status: plan.Status{State: plan.Idle}, procs: map[string]*proc{}}
 		for i := range 2 {
 			s.nodes = append(s.nodes, &machine{name: fmt.Sprintf("%s-node-%d", name, i), up: true, since: now.Add(-time.Hour)})
@@ -103,6 +106,7 @@ func (d *decider) pass(now time.Time) {
 	dec := plan.Decide(now, snap)
 	w.check(d.s, snap, dec)
 	if dec.Action.Kind != plan.NoAction {
+		w.acts++
 		w.note("%s %s %s (%s)", d.s.name, dec.Action.Kind, dec.Action.Target.Name, dec.Reason)
 	}
 	if w.crashes && w.chance(60) {
@@ -152,7 +156,7 @@ func (d *decider) act(now time.Time, snap plan.Snapshot, dec plan.Decision) {
 	case plan.Contend:
 		d.nonce++
 		owner := fmt.Sprintf("%s/shop/Pod/%s/%s/%d", d.s.name, a.Target.Name, a.Target.UID, int(now.UnixMilli())*100+d.nonce)
-		asker := plan.Holder{Cluster: d.s.name, Namespace: "shop", Kind: "Pod", Name: a.Target.Name, UID: a.Target.UID, Grace: podGrace}
+		asker := plan.Holder{Cluster: d.s.name, Namespace: "shop", Kind: "Pod", Name: a.Target.Name, UID: a.Target.UID, Grace: a.Target.Body.Grace}
 		d.ask(now, attempt{owner: owner, asker: asker, since: now}, 0)
 	case plan.Continue:
 		d.ask(now, attempt{owner: st.Holder.Owner, asker: st.Holder, since: now, continuing: true}, st.FencingToken)

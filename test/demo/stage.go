@@ -201,7 +201,8 @@ func (s *stage) killDecider(ctx context.Context) (string, error) {
 
 func (s *stage) decider(ctx context.Context) (string, error) {
 	out, err := s.east.Kubectl(ctx, "-n", rig.Namespace, "get", "lease", "conch", "-o", "jsonpath={.spec.holderIdentity}")
-	return strings.TrimSpace(out), err
+	replica, _, _ := strings.Cut(out, "_") // what follows tells a process from its restart
+	return replica, err
 }
 
 func (s *stage) decides(ctx context.Context, notHim string) error {

@@ -178,8 +178,9 @@ func (s *side) decider() *rig.Conch {
 	var found *rig.Conch
 	s.w.Eventually(func() *rig.Conch {
 		out, err := s.cluster.Kubectl(s.w.t.Context(), "-n", rig.Namespace, "get", "lease", "conch-"+s.w.ns, "-o", "jsonpath={.spec.holderIdentity}")
+		replica, _, _ := strings.Cut(out, "_") // what follows tells a process from its restart
 		for _, c := range s.conchs {
-			if err == nil && c.Alive() && out != "" && strings.HasSuffix(c.Name, "-"+out) {
+			if err == nil && c.Alive() && replica != "" && strings.HasSuffix(c.Name, "-"+replica) {
 				found = c
 			}
 		}

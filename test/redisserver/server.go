@@ -133,14 +133,14 @@ func (s *Server) signal(sig syscall.Signal) error {
 
 func (s *Server) log() string { return filepath.Join(s.dir, "redis.log") }
 
-// ready waits until the port accepts. The listener exists before data is read, so what follows may still be told LOADING.
+// ready waits until the server answers. What follows may still be told LOADING, or asked for a password.
 func (s *Server) ready(ctx context.Context, p *process) error {
 	ctx, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
 	poll := time.NewTicker(readyPoll)
 	defer poll.Stop()
 	for {
-		if !free(s.Addr()) && p.running() {
+		if answers(ctx, s.Addr()) && p.running() {
 			return nil
 		}
 		select {
@@ -151,6 +151,22 @@ func (s *Server) ready(ctx context.Context, p *process) error {
 		case <-poll.C:
 		}
 	}
+}
+
+func answers(ctx context.Context, addr string) bool {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = conn.Close() }()
+	if deadline, ok := ctx.Deadline(); ok {
+		_ = conn.SetDeadline(deadline)
+	}
+	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
+		return false
+	}
+	_, err = conn.Read(make([]byte, 1))
+	return err == nil
 }
 
 // free reports that nobody listens on addr.

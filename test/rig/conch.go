@@ -60,7 +60,7 @@ type Conch struct {
 
 // Start runs a replica of conch as its own process, which dies with this one.
 func Start(ctx context.Context, o Options) (*Conch, error) {
-	bin, err := Build(ctx, "./hack/devconch", o.Race)
+	bin, err := Build(ctx, "./cmd/conch", o.Race)
 	if err != nil {
 		return nil, err
 	}

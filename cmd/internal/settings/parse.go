@@ -16,6 +16,10 @@ import (
 // Load reads the file. Its error is *Problems.
 func Load(file string) (Settings, error) {
 	data, err := os.ReadFile(file)
+	return parseRead(file, data, err)
+}
+
+func parseRead(file string, data []byte, err error) (Settings, error) {
 	if err != nil {
 		return Settings{}, &Problems{File: file, List: []Problem{{Message: plainError(err)}}}
 	}
@@ -28,7 +32,9 @@ func Parse(file string, data []byte) (Settings, error) {
 	r := &reader{problems: &Problems{File: file}, at: map[string]int{}}
 	if root := r.document(data); root != nil {
 		r.root(root, &s)
-		r.checkTogether(s)
+		if resolve(root).Kind == yaml.MappingNode {
+			r.checkTogether(s)
+		}
 	}
 	if err := r.problems.orNil(); err != nil {
 		return Settings{}, err

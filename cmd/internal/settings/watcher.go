@@ -24,9 +24,9 @@ type Watcher struct {
 
 	file    string
 	started Settings
+	content []byte // what Run saw last
 
 	mu          sync.Mutex // guards the rest
-	content     []byte
 	contend     bool
 	subscribers []chan struct{}
 }
@@ -72,33 +72,24 @@ func (w *Watcher) Run(ctx context.Context) error {
 }
 
 func (w *Watcher) look() {
-	data, err := os.ReadFile(w.file)
-	if err != nil {
-		data = nil // reported once by Load below
-	}
-	w.mu.Lock()
-	same := w.content != nil && bytes.Equal(data, w.content)
-	first := w.content == nil
-	w.content = append([]byte{}, data...)
-	w.mu.Unlock()
-	if same {
+	data, readErr := os.ReadFile(w.file)
+	if w.content != nil && bytes.Equal(data, w.content) {
 		return
 	}
-	s, err := Load(w.file)
-	if err == nil {
-		w.take(s)
-	}
+	w.content = append([]byte{}, data...)
+	s, err := parseRead(w.file, data, readErr)
+	changed := err == nil && w.take(s)
 	restart := err == nil && !w.sameButContend(s)
-	if w.Report != nil && (!first || err != nil || restart) {
+	if w.Report != nil && (changed || restart || err != nil) {
 		w.Report(err, restart)
 	}
 }
 
-func (w *Watcher) take(s Settings) {
+func (w *Watcher) take(s Settings) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if s.Contend == w.contend {
-		return
+		return false
 	}
 	w.contend = s.Contend
 	for _, ch := range w.subscribers {
@@ -107,6 +98,7 @@ func (w *Watcher) take(s Settings) {
 		default:
 		}
 	}
+	return true
 }
 
 // sameButContend reports whether nothing changed that needs a restart.

@@ -194,6 +194,15 @@ func TestPausesGrowToTheCap(t *testing.T) {
 		if n := len(calls); n < 100 || n > 150 {
 			t.Fatalf("%d attempts in five minutes", n)
 		}
+		early := 0
+		for i := 12; i < len(calls); i++ {
+			if calls[i].at.Sub(calls[i-1].at) < 2900*time.Millisecond {
+				early++
+			}
+		}
+		if early < len(calls)/3 {
+			t.Fatalf("%d of %d pauses are left to chance: those who wait long come in step", early, len(calls))
+		}
 	})
 }
 

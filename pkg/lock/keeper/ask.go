@@ -107,6 +107,7 @@ func (k *Keeper) refused(e *entry, err error, sent, now time.Time) {
 		k.news.add(e.id, false)
 	}
 	a := e.asking
+	a.request.Floor = max(a.request.Floor, floorAbove(seenIn(err)))
 	if refusedForGood(err) {
 		a.pause = k.o.Retry.Cap
 	} else {
@@ -116,6 +117,19 @@ func (k *Keeper) refused(e *entry, err error, sent, now time.Time) {
 	if a.hinted {
 		e.due = k.soonest(e, now)
 	}
+}
+
+// floorAbove is the lowest fencing token that is acceptable once a view was seen. A waiter that did
+// not raise its floor would take a store that lost its data meanwhile for one that never had any,
+// and start beside a holder that still runs.
+func floorAbove(v *lock.View) lock.FencingToken {
+	if v == nil {
+		return 0
+	}
+	if highest := max(v.FencingToken, v.Highest); highest > 0 {
+		return highest + 1
+	}
+	return 0
 }
 
 // calledOff decides what an attempt leaves behind that was called off while it was under way.

@@ -39,6 +39,23 @@ func TestManyChangesAreToldOnceAndUrgentOnesFirst(t *testing.T) {
 	})
 }
 
+func TestNewsThatBecomeUrgentOvertake(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		r := newRig(t)
+		for i := range 10 {
+			r.store.plant(key(i), "there/b/1", time.Hour)
+			r.Acquire(want(idOf(i, "a")))
+			synctest.Wait()
+		}
+		r.store.remove(key(7)) // its refusal is untold when it is granted
+		elapse(3 * time.Second)
+		events := r.drain()
+		if len(events) != 10 || events[0] != (keeper.Event{ID: idOf(7, "a"), Urgent: true}) {
+			t.Fatalf("events %v", events)
+		}
+	})
+}
+
 func TestErrorsAreToldWhenTheyBeginChangeAndEnd(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		r := newRig(t)

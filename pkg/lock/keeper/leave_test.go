@@ -193,6 +193,28 @@ func TestAnAbandonWithoutAnswerEndsWithTheTTL(t *testing.T) {
 	})
 }
 
+func TestAnAbandonCountsTheTTLFromTheEndOfTheAcquireItWaitedFor(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		r := newRig(t)
+		id := idOf(1, "a")
+		r.store.setFault(func(c call) fault {
+			if c.op == "acquire" {
+				return fault{delay: 1900 * time.Millisecond, lose: true}
+			}
+			return cut
+		})
+		r.Acquire(want(id))
+		elapse(100 * time.Millisecond)
+		r.Abandon(id)
+		for s, _ := r.State(id); s.Phase != keeper.PhaseAbandoned; s, _ = r.State(id) {
+			elapse(100 * time.Millisecond)
+		}
+		if left := r.store.remaining(id.Key); left > 0 {
+			t.Fatalf("abandoned while the key lives for %s", left)
+		}
+	})
+}
+
 func TestAHeldGrantThatIsCalledOffIsGivenBack(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		r := newRig(t)

@@ -27,20 +27,14 @@ func TestTheEndRenewsEverythingOnceAndReleasesNothing(t *testing.T) {
 		if took := time.Since(began); took > time.Second {
 			t.Fatalf("took %s", took)
 		}
-		renewed := map[lock.Key]int{}
 		for _, c := range r.store.called("") {
-			switch c.op {
-			case "renew":
-				for _, k := range c.keys {
-					renewed[k]++
-				}
-			case "release", "abandon":
+			if c.op == "release" || c.op == "abandon" {
 				t.Fatalf("%s of %v", c.op, c.keys)
 			}
 		}
 		for i := range n {
-			if renewed[key(i)] == 0 || r.store.remaining(key(i)) < ttl-time.Second {
-				t.Fatalf("%s was renewed %d times and has %s left", key(i), renewed[key(i)], r.store.remaining(key(i)))
+			if left := r.store.remaining(key(i)); left < ttl-50*time.Millisecond {
+				t.Fatalf("%s has %s left: it was not renewed", key(i), left)
 			}
 		}
 		if _, open := <-r.Events(); open {

@@ -41,16 +41,7 @@ type socket struct {
 }
 
 func (c *connections) dial(ctx context.Context, _, addr string) (net.Conn, error) {
-	network := "tcp"
-	if strings.HasPrefix(addr, "/") {
-		network = "unix"
-	}
-	plain := &net.Dialer{KeepAlive: keepAlive}
-	dial := plain.DialContext
-	if c.tls != nil {
-		dial = (&tls.Dialer{NetDialer: plain, Config: c.tls}).DialContext
-	}
-	raw, err := dial(ctx, network, addr)
+	raw, err := c.secure(ctx, addr)
 	if err != nil {
 		return nil, err
 	}
@@ -60,6 +51,34 @@ func (c *connections) dial(ctx context.Context, _, addr string) (net.Conn, error
 	c.open[conn] = struct{}{}
 	if sys, ok := raw.(syscall.Conn); ok {
 		return socket{connection: conn, Conn: sys}, nil
+	}
+	return conn, nil
+}
+
+// handshakeError tells an error of the TLS handshake from one before or after it.
+type handshakeError struct{ cause error }
+
+func (e *handshakeError) Error() string { return "TLS handshake: " + e.cause.Error() }
+func (e *handshakeError) Unwrap() error { return e.cause }
+
+// secure dials, and shakes hands if TLS is configured.
+func (c *connections) secure(ctx context.Context, addr string) (net.Conn, error) {
+	network := "tcp"
+	if strings.HasPrefix(addr, "/") {
+		network = "unix"
+	}
+	raw, err := (&net.Dialer{KeepAlive: keepAlive}).DialContext(ctx, network, addr)
+	if err != nil || c.tls == nil {
+		return raw, err
+	}
+	config := c.tls.Clone()
+	if config.ServerName == "" {
+		config.ServerName, _, _ = net.SplitHostPort(addr)
+	}
+	conn := tls.Client(raw, config)
+	if err := conn.HandshakeContext(ctx); err != nil {
+		_ = raw.Close()
+		return nil, &handshakeError{err}
 	}
 	return conn, nil
 }

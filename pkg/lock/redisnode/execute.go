@@ -113,13 +113,20 @@ func (e *executor) run(ctx context.Context, ops []op) []reply {
 	return replies
 }
 
-// send puts the calls into one pipeline. What became of each stands in its command.
+// send puts the calls into one pipeline. What became of each stands in its command, except where a server refuses the connection itself,
+// for want of a password for example: then the commands have neither value nor error, which must not pass for an answer.
 func (e *executor) send(ctx context.Context, calls []*call, words func(*call) []any) {
 	pipe := e.client.Pipeline()
 	for _, c := range calls {
 		c.cmd = pipe.Do(ctx, words(c)...)
 	}
-	_, _ = pipe.Exec(ctx)
+	if _, err := pipe.Exec(ctx); err != nil {
+		for _, c := range calls {
+			if c.cmd.Err() == nil && c.cmd.Val() == nil {
+				c.cmd.SetErr(err)
+			}
+		}
+	}
 }
 
 // unknownScripts are the calls whose script the server has not seen, or has forgotten.

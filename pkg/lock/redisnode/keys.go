@@ -36,10 +36,13 @@ func (l layout) keys(k lock.Key) []string {
 	return []string{l.lock(k), l.helper(k, "fence"), l.helper(k, "last")}
 }
 
-func (l layout) meta() string               { return l.prefix + "meta" }
-func (l layout) cluster(id string) string   { return l.prefix + "cluster:" + id }
-func (l layout) channel(k lock.Key) string  { return l.helper(k, "released") }
-func (l layout) channels() (pattern string) { return escapeGlob(l.prefix) + "{*:released" }
+func (l layout) meta() string              { return l.prefix + "meta" }
+func (l layout) cluster(id string) string  { return l.prefix + "cluster:" + id }
+func (l layout) channel(k lock.Key) string { return l.helper(k, "released") }
+
+// channels is the pattern of all channels. A right to subscribe to a pattern is a right to that very text, so this is the text that rights
+// are given for, and keyOf leaves out what else there may be.
+func (l layout) channels() string { return escapeGlob(l.prefix) + "*" }
 
 // keyOf reads a channel's name back.
 func (l layout) keyOf(channel string) (lock.Key, bool) {

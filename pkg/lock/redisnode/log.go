@@ -13,4 +13,6 @@ func RedirectLog(print func(message string)) { redis.SetLogger(redirected(print)
 
 type redirected func(string)
 
-func (r redirected) Printf(_ context.Context, format string, args ...any) { r(fmt.Sprintf(format, args...)) }
+func (r redirected) Printf(_ context.Context, format string, args ...any) {
+	r(fmt.Sprintf(format, args...))
+}

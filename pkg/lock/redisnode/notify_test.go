@@ -87,7 +87,7 @@ func TestHintsOfOtherPrefixesAreNotHeard(t *testing.T) {
 
 func TestAUserWhoMayNotSubscribeIsTold(t *testing.T) {
 	t.Parallel()
-	server := own(t, "--user", "deaf on >"+canary+" ~* resetchannels +@all")
+	server := own(t, "--user", "deaf", "on", ">"+canary, "~*", "resetchannels", "+@all")
 	s := open(t, server.Addr(), credentials("deaf", canary))
 	err := s.Notify(t.Context(), func(lock.Key) {}, func() {})
 	unknown(t, "notify", err, lock.ReasonNoPerm)

@@ -142,7 +142,7 @@ func (o Options) universal(name string, poolSize int, dial dialFunc) *redis.Univ
 		MaxRetries:                 1,
 		MinRetryBackoff:            minRetryBackoff,
 		MaxRetryBackoff:            maxRetryBackoff,
-		DialTimeout:                o.Timeout,
+		DialTimeout:                o.Timeout / 4 * 3, // so that its error is known before the operation's end
 		DialerRetries:              1,
 		ReadTimeout:                o.Timeout,
 		WriteTimeout:               o.Timeout,

@@ -2,8 +2,6 @@ package redisnode
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -56,6 +54,7 @@ func unknown(operation string, err error) error {
 func classify(err error) (lock.Reason, string) {
 	var answer redis.Error
 	var credentials *credentialsError
+	var handshake *handshakeError
 	switch {
 	case errors.As(err, &credentials):
 		return lock.ReasonNoAuth, "user and password could not be read"
@@ -65,8 +64,12 @@ func classify(err error) (lock.Reason, string) {
 		return lock.ReasonOther, "the connections were cut because an answer came out of order"
 	case errors.Is(err, context.Canceled):
 		return lock.ReasonNoReply, "the caller gave up before an answer came"
-	case isTLS(err):
-		return lock.ReasonTLS, "the TLS handshake did not succeed: check that both sides speak TLS, the names and the authorities"
+	case errors.As(err, &handshake) && isTimeout(err):
+		return lock.ReasonTimeout, "no answer to the TLS handshake in time: check that the server speaks TLS there, network and load"
+	case errors.As(err, &handshake) || strings.Contains(err.Error(), "tls: "):
+		return lock.ReasonTLS, "check that the server speaks TLS there, the names in its certificate and the authorities"
+	case strings.Contains(err.Error(), "can't parse"):
+		return lock.ReasonTLS, "the server does not speak plain Redis there: configure TLS, or correct the address"
 	case errors.Is(err, redis.ErrPoolTimeout):
 		return lock.ReasonTimeout, "no connection became free in time"
 	case isDial(err):
@@ -74,7 +77,7 @@ func classify(err error) (lock.Reason, string) {
 	case isTimeout(err):
 		return lock.ReasonTimeout, "no answer in time: check network and load of the server"
 	case isBroken(err):
-		return lock.ReasonUnreachable, "the connection broke: check network and that the server runs"
+		return lock.ReasonUnreachable, "the connection broke: check network, that the server runs, and whether it wants TLS"
 	}
 	return lock.ReasonOther, "unexpected"
 }
@@ -120,19 +123,6 @@ func isBroken(err error) bool {
 	var op *net.OpError
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) ||
 		errors.Is(err, syscall.EPIPE) || errors.Is(err, net.ErrClosed) || errors.As(err, &op)
-}
-
-func isTLS(err error) bool {
-	var (
-		record    tls.RecordHeaderError
-		alert     tls.AlertError
-		verify    *tls.CertificateVerificationError
-		authority x509.UnknownAuthorityError
-		host      x509.HostnameError
-		cert      x509.CertificateInvalidError
-	)
-	return errors.As(err, &record) || errors.As(err, &alert) || errors.As(err, &verify) || errors.As(err, &authority) ||
-		errors.As(err, &host) || errors.As(err, &cert) || strings.Contains(err.Error(), "tls: ")
 }
 
 // isAnswer reports an error that the server itself gave.

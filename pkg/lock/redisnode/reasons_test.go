@@ -4,6 +4,9 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
+	"log"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -42,8 +45,8 @@ func discreet(t *testing.T, err error) {
 // C131, C137, C143: each kind of trouble has a reason of its own, and no error shows a password.
 func TestReasonsTellTroublesApart(t *testing.T) {
 	t.Parallel()
-	guarded := []string{"--requirepass", canary, "--user", "weak on >" + canary + " ~* &* +@all -eval -evalsha"}
-	narrow := append(guarded[:2:2], "--user", "narrow on >"+canary+" ~other:* &* +@all")
+	guarded := []string{"--requirepass", canary, "--user", "weak", "on", ">" + canary, "~*", "&*", "+@all", "-eval", "-evalsha"}
+	narrow := []string{"--requirepass", canary, "--user", "narrow", "on", ">" + canary, "~other:*", "&*", "+@all"}
 	tests := map[string]struct {
 		server []string
 		option func(*redisnode.Options)
@@ -56,8 +59,7 @@ func TestReasonsTellTroublesApart(t *testing.T) {
 		"a user without scripts":     {guarded, credentials("weak", canary), lock.ReasonNoPerm},
 		"a user without the key":     {narrow, credentials("narrow", canary), lock.ReasonNoPerm},
 		"a cluster":                  {[]string{"--cluster-enabled", "yes"}, func(o *redisnode.Options) { o.DB = 0 }, lock.ReasonMoved},
-		"a replica without a master": {[]string{"--replicaof", "127.0.0.1 1", "--replica-serve-stale-data", "no"}, samePlace, lock.ReasonLoading},
-		"TLS towards a plain server": {nil, func(o *redisnode.Options) { o.TLS = &tls.Config{MinVersion: tls.VersionTLS12} }, lock.ReasonTLS},
+		"a replica without a master": {[]string{"--replicaof", "127.0.0.1", "1", "--replica-serve-stale-data", "no"}, samePlace, lock.ReasonLoading},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -91,6 +93,33 @@ func TestReasonsOfALinkThatIsDown(t *testing.T) {
 	s := open(t, "no-such-host.invalid:1", func(o *redisnode.Options) { o.Timeout = 2 * time.Second })
 	_, err := s.Acquire(t.Context(), request(ann))
 	unknown(t, "acquire", err, lock.ReasonUnreachable)
+}
+
+func TestReasonsOfTLS(t *testing.T) {
+	t.Parallel()
+	unknownAuthority := httptest.NewTLSServer(nil)
+	t.Cleanup(unknownAuthority.Close)
+	unknownAuthority.Config.ErrorLog = log.New(io.Discard, "", 0)
+	encrypted := func(o *redisnode.Options) { o.TLS, o.Timeout = &tls.Config{MinVersion: tls.VersionTLS12}, brief }
+	for name, tc := range map[string]struct {
+		addr   string
+		option func(*redisnode.Options)
+		want   lock.Reason
+	}{
+		"a certificate of nobody we know": {unknownAuthority.Listener.Addr().String(), encrypted, lock.ReasonTLS},
+		"a plain server":                  {shared.Addr(), encrypted, lock.ReasonTimeout},
+		"plain towards a server with TLS": {unknownAuthority.Listener.Addr().String(), samePlace, lock.ReasonUnreachable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, tc.addr, tc.option)
+			_, err := s.Acquire(t.Context(), request(ann))
+			unknown(t, "acquire", err, tc.want)
+			if !strings.Contains(err.Error(), "TLS") {
+				t.Errorf("TLS is not named in: %v", err)
+			}
+		})
+	}
 }
 
 func TestCredentialsThatCannotBeReadSayWhy(t *testing.T) {
@@ -135,9 +164,9 @@ func TestRotatedPasswordIsPickedUp(t *testing.T) {
 // The rights that the package's documentation names are enough, and all of them are in use only for what it says.
 func TestDocumentedRightsAreEnough(t *testing.T) {
 	t.Parallel()
-	const rights = "+del +eval +evalsha +get +getrange +hget +hello +hmget +hset +pexpire +ping +psubscribe +pttl +publish +punsubscribe " +
-		"+set +time +type +client|setname"
-	server := own(t, "--user", "conch on >"+canary+" ~conch:* &conch:* "+rights)
+	const rights = "on ~conch:* &conch:* +del +eval +evalsha +get +getrange +hget +hello +hmget +hset +pexpire +ping +psubscribe +pttl " +
+		"+publish +punsubscribe +set +time +type +client|setname"
+	server := own(t, append([]string{"--user", "conch", ">" + canary}, strings.Fields(rights)...)...)
 	s := open(t, server.Addr(), credentials("conch", canary), samePlace)
 	for name, err := range s.everyCall(s.acquire(request(ann)).Grant) {
 		switch {

@@ -114,7 +114,7 @@ func TestFlushUnderAHolder(t *testing.T) {
 // replicated starts a master and a replica that is in step with it.
 func replicated(t *testing.T) (master, replica *redisserver.Server) {
 	t.Helper()
-	master, replica = own(t), own(t, "--repl-diskless-sync-delay", "0")
+	master, replica = own(t, "--repl-diskless-sync-delay", "0"), own(t)
 	replica.Do(t, "REPLICAOF", "127.0.0.1", master.Port())
 	master.Do(t, "SET", "mark", "1")
 	NewWithT(t).Eventually(func() any { return replica.Do(t, "GET", "mark") }, 2*patience).Should(Equal("1"))

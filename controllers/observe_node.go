@@ -1,0 +1,108 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/conch-dev/conch/controllers/plan"
+)
+
+// readNodes adds what is known of the nodes of the holder and of every candidate that may work.
+func (p *pass) readNodes(ctx context.Context) error {
+	for i := range p.candidates {
+		c := &p.candidates[i]
+		holder := plan.Holder{}
+		if p.ours() && c.UID == p.status.Holder.UID {
+			holder = p.status.Holder
+		}
+		if holder.UID == "" && !c.Active() {
+			continue
+		}
+		if err := p.addNode(ctx, c, holder); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addNode adds what is known of the node that a candidate was bound to.
+func (p *pass) addNode(ctx context.Context, c *plan.Candidate, h plan.Holder) error {
+	name := c.NodeName
+	if name == "" {
+		name = h.Node
+	}
+	if name == "" {
+		return p.addUnknownNode(ctx, c)
+	}
+	var node corev1.Node
+	err := p.r.opts.Client.Get(ctx, types.NamespacedName{Name: name}, &node)
+	if apierrors.IsNotFound(err) {
+		err = p.r.opts.APIReader.Get(ctx, types.NamespacedName{Name: name}, &node)
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		c.Body.Node = nodeOf(nil, "")
+		return nil
+	case err != nil:
+		return fmt.Errorf("read node %s of the holder of lock %s: %w", name, p.name, err)
+	}
+	c.Body.Node = nodeOf(&node, h.BootID)
+	c.BootID = node.Status.NodeInfo.BootID
+	if c.Body.Exists {
+		return nil
+	}
+	c.Body.Node.HeardAt, err = p.heardOf(ctx, name)
+	return err
+}
+
+// heardOf is when this process last saw the node's Lease change. Only what the kubelet writes after
+// a pod's grace is over shows that it was there to end it.
+func (p *pass) heardOf(ctx context.Context, node string) (time.Time, error) {
+	var lease coordinationv1.Lease
+	err := p.r.opts.APIReader.Get(ctx, types.NamespacedName{Namespace: corev1.NamespaceNodeLease, Name: node}, &lease)
+	if apierrors.IsNotFound(err) {
+		return time.Time{}, nil
+	}
+	if err != nil {
+		return time.Time{}, fmt.Errorf("read the heartbeat of node %s: %w", node, err)
+	}
+	last, known := p.mem.heard[node]
+	if renewed := timeOf(lease.Spec.RenewTime); !known || renewed.After(last.renewed) {
+		// The first look says when the kubelet was alive at the latest by its own clock, not ours.
+		seen := time.Time{}
+		if known {
+			seen = p.now
+		}
+		last = heartbeat{renewed: renewed, seen: seen}
+		p.mem.heard[node] = last
+	}
+	return last.seen, nil
+}
+
+// addUnknownNode judges a vanished holder that was never seen on a node: it may have been bound
+// while nobody looked, so every node counts.
+func (p *pass) addUnknownNode(ctx context.Context, c *plan.Candidate) error {
+	if c.Body.Exists {
+		return nil
+	}
+	var nodes corev1.NodeList
+	if err := p.r.opts.Client.List(ctx, &nodes); err != nil {
+		return fmt.Errorf("list nodes: %w", err)
+	}
+	all := plan.Node{Ready: true, HeardAt: p.now}
+	for i := range nodes.Items {
+		n := nodeOf(&nodes.Items[i], "")
+		all.Ready = all.Ready && n.Ready
+		if n.ReadySince.After(all.ReadySince) {
+			all.ReadySince = n.ReadySince
+		}
+	}
+	c.Body.Node = all
+	return nil
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"time"
+
+	"github.com/conch-dev/conch/pkg/lock"
+	"github.com/conch-dev/conch/pkg/lock/keeper"
+	"github.com/conch-dev/conch/test/ledger"
+)
+
+const (
+	// unit is how long one piece of work takes.
+	unit = 15 * time.Millisecond
+	// reserve is the least that a grant must have left when a piece begins: the piece fits several
+	// times, so a process that nobody stops is done before its grant ends.
+	reserve = 10 * unit
+	// A tenure lasts between shortest and longest.
+	shortest = 50 * time.Millisecond
+	longest  = 600 * time.Millisecond
+)
+
+type contender struct {
+	key, name, candidate string
+	keeper               *keeper.Keeper
+	ledger               *ledger.Ledger
+	witness              *witness
+	terms                keeper.Terms
+	tenures              int
+	highest              lock.FencingToken
+}
+
+func (c *contender) close() {
+	_ = c.witness.conn.Close()
+	_ = c.ledger.Close()
+}
+
+// hold works piece by piece until the tenure has been long enough, the grant is in doubt, or ctx ends.
+func (c *contender) hold(ctx context.Context, id keeper.ID) error {
+	enough := time.NewTimer(shortest + rand.N(longest-shortest))
+	defer enough.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-enough.C:
+			return nil
+		default:
+		}
+		if goOn, err := c.piece(id); err != nil || !goOn {
+			return err
+		}
+	}
+}
+
+// piece is one unit of work between two looks at the grant. It is noted as begun before the first
+// look: had the process been stopped between look and note, the grant might have ended by then. It
+// tells whether the grant still stood at its end; what was written when it did not is for the
+// witness to refuse.
+func (c *contender) piece(id keeper.ID) (bool, error) {
+	begin := ledger.Now()
+	g, ok := c.grant(id, reserve)
+	if !ok {
+		return false, nil
+	}
+	if err := c.ledger.Append(ledger.Entry{
+		Kind: ledger.Start, At: begin, PID: os.Getpid(), Key: c.key, Cluster: "vm", Pod: c.name,
+		PodUID: string(g.Owner), Token: int64(g.FencingToken),
+	}); err != nil {
+		return false, err
+	}
+	<-time.After(unit) // where a pause hits, so that what is written next may come too late
+	accepted, err := c.witness.write(c.key, g)
+	if err != nil {
+		return false, err
+	}
+	_, stands := c.grant(id, 0)
+	return accepted && stands, c.ledger.Append(ledger.Entry{Kind: ledger.Stop, PID: os.Getpid()})
+}
+
+// grant returns the newest grant if it is good for a while yet.
+func (c *contender) grant(id keeper.ID, while time.Duration) (lock.Grant, bool) {
+	state, ok := c.keeper.State(id)
+	g := state.Acquired.Grant
+	return g, ok && state.Phase == keeper.PhaseHeld && g.Valid(time.Now().Add(while))
+}
+
+// witness is the connection to the resource.
+type witness struct {
+	conn    net.Conn
+	answers *bufio.Reader
+}
+
+var errAnswer = errors.New("the witness answers in an unknown way")
+
+func dialWitness(addr string) (*witness, error) {
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the witness: %w", err)
+	}
+	return &witness{conn: conn, answers: bufio.NewReader(conn)}, nil
+}
+
+// write tells whether the resource took a write under this grant.
+func (w *witness) write(key string, g lock.Grant) (bool, error) {
+	if _, err := fmt.Fprintf(w.conn, "%s %d %s\n", key, g.FencingToken, g.Owner); err != nil {
+		return false, fmt.Errorf("write to the witness: %w", err)
+	}
+	var word string
+	var highest int64
+	if _, err := fmt.Fscanf(w.answers, "%s %d\n", &word, &highest); err != nil {
+		return false, fmt.Errorf("read the witness's answer: %w", err)
+	}
+	switch word {
+	case "ok":
+		return true, nil
+	case "refused":
+		return false, nil
+	}
+	return false, fmt.Errorf("%w: %q", errAnswer, word)
+}

@@ -1,0 +1,125 @@
+package integration
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	lockv1alpha1 "github.com/conch-dev/conch/api/v1alpha1"
+	"github.com/conch-dev/conch/test/ledger"
+	"github.com/conch-dev/conch/test/proxy"
+)
+
+// C15: a hundred locks of a short ttl over a link whose delay keeps changing.
+func TestAHundredLocksOverASlowLinkNeverRunLow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	link, via := w.slowly()
+	w.east.conch(1, via)
+	locks := w.east.manyHeld(rounds(100, 500))
+	keys, c := w.keysOf(w.east, locks), w.redisClient()
+	for i := range rounds(12, 300) {
+		link.Set(proxy.Rule{Mode: proxy.Delay, Delay: time.Duration(50+(i*37)%101) * time.Millisecond})
+		w.Consistently(func() time.Duration { return w.shortest(c, keys) }, 800*time.Millisecond, look).Should(BeNumerically(">=", 2*time.Second))
+	}
+	link.Heal()
+	for _, name := range locks[:3] {
+		w.Expect(w.east.lock(name).Status.Tenures).To(BeEquivalentTo(1))
+	}
+	ledger.Verdict(t, w.ledger)
+}
+
+// C17: Redis is cut off for longer than any lock lasts. Afterwards all are held and renewed again, by the same conch; those that
+// hold on loss have kept their pods.
+func TestLocksAreRenewedAgainAfterACutThatCostThemAll(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	link, via := w.slowly()
+	w.east.conch(1, via)
+	var all []string
+	for i := range rounds(3, 10) {
+		for mode, loss := range map[string]lockv1alpha1.BackendLoss{"stays": lockv1alpha1.BackendLossHold, "stops": lockv1alpha1.BackendLossFence} {
+			name := fmt.Sprintf("%s-%d", mode, i)
+			w.east.newLock(name, ttl(5), onLoss(loss))
+			w.east.exclusive(name, 1, grace(1))
+			all = append(all, name)
+		}
+	}
+	before := map[string]*lockv1alpha1.DistributedLock{}
+	for _, name := range all {
+		w.east.runs(name, 0)
+		before[name] = w.east.holds(name)
+	}
+	c, keys := w.redisClient(), w.keysOf(w.east, all)
+	link.Set(proxy.Rule{Mode: proxy.Cut})
+	w.Eventually(func() int { return w.missing(c, keys) }, within, look).Should(Equal(len(keys)))
+	w.Consistently(func() int { return w.missing(c, keys) }, 2*time.Second, look).Should(Equal(len(keys)))
+	link.Heal()
+	for _, name := range all {
+		after := w.east.passesOn(name, before[name].Status.FencingToken)
+		w.east.runs(name, 0)
+		stayed := after.Status.Holder.UID == before[name].Status.Holder.UID
+		w.Expect(stayed).To(Equal(name[:5] == "stays"), name)
+	}
+	w.Consistently(func() time.Duration { return w.shortest(c, keys) }, 5*time.Second, look).Should(BeNumerically(">", time.Second))
+	ledger.Verdict(t, w.ledger)
+}
+
+// C03, C05: what stands under the key and is not of conch is never taken away and never written to, whatever it is.
+func TestWhateverStandsUnderTheKeyIsHeldBySomebodyElse(t *testing.T) {
+	t.Parallel()
+	for name, plant := range map[string][]any{
+		"a value with an end": {"SET", "somebody else", "PX", "600000"},
+		"a value without end": {"SET", "somebody else"},
+		"a hash":              {"HSET", "field", "value"},
+		"a list":              {"RPUSH", "value"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.east.conch(1)
+			key := w.keyOf("jobs")
+			w.redis.Do(t, append([]any{plant[0], key}, plant[1:]...)...)
+			dump := w.redis.Do(t, "DUMP", key)
+			w.east.newLock("jobs")
+			w.east.exclusive("jobs", 1)
+			w.east.says("jobs", lockv1alpha1.ConditionHeld, "False HeldByForeign")
+			w.east.says("jobs", lockv1alpha1.ConditionReady, "False HeldByForeign")
+			w.east.gatedOnly("jobs", 1, 2*time.Second)
+			w.Expect(w.redis.Do(t, "DUMP", key)).To(Equal(dump))
+			w.redis.Do(t, "DEL", key)
+			w.east.runs("jobs", 0)
+			w.east.says("jobs", lockv1alpha1.ConditionReady, "True")
+			ledger.Verdict(t, w.ledger)
+		})
+	}
+}
+
+// C37: what locks leave behind is bounded, and runs out; and a lock that is made again goes on above its last token.
+func TestLocksThatCameAndWentLeaveLittleAndAreRememberedInTheirTokens(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.east.conch(1)
+	locks := w.east.manyHeld(rounds(100, 10000), ttl(longTTL))
+	first := w.east.lock(locks[0]).Status.FencingToken
+	keys, c := w.keysOf(w.east, locks), w.redisClient()
+	for _, name := range locks {
+		w.Expect(w.east.client.Delete(t.Context(), w.east.lock(name))).To(Succeed())
+	}
+	w.Eventually(func() int { return w.missing(c, keys) }, within, look).Should(Equal(len(keys)))
+	left, err := c.Keys(t.Context(), "*").Result()
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(len(left)).To(BeNumerically("<=", 2*len(locks)+3))
+	for _, key := range left {
+		if key != "conch:meta" {
+			w.Expect(c.PTTL(t.Context(), key).Val()).To(BeNumerically(">", 0), key)
+		}
+	}
+	w.east.newLock(locks[0])
+	w.east.gone(locks[0])
+	w.east.bare(locks[0], locks[0])
+	w.Expect(w.east.holds(locks[0]).Status.FencingToken).To(BeNumerically(">", first))
+	ledger.Verdict(t, w.ledger)
+}
