@@ -105,9 +105,13 @@ func (p *process) addControllers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	blind := make(chan struct{}, 1)
+	if err := p.manager.Add(manager.RunnableFunc(r.Blindness(blind))); err != nil {
+		return fmt.Errorf("watch for an API server that stays away: %w", err)
+	}
 	return r.SetupWithManager(ctx, p.manager, controllers.News{
 		Keepers:    news,
-		Everything: []<-chan struct{}{p.election.Changed(), p.guard.Changed(), p.watcher.Changed()},
+		Everything: []<-chan struct{}{p.election.Changed(), p.guard.Changed(), p.watcher.Changed(), blind},
 	})
 }
 

@@ -4,15 +4,19 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/conch-dev/conch/cmd/internal/backends"
 	"github.com/conch-dev/conch/cmd/internal/settings"
 	"github.com/conch-dev/conch/controllers/election"
 	"github.com/conch-dev/conch/controllers/identity"
+	"github.com/conch-dev/conch/pkg/lock"
+	"github.com/conch-dev/conch/pkg/lock/lockprom"
 )
 
 // process is everything that run starts and ends.
@@ -43,7 +47,7 @@ func buildProcess(ctx context.Context, o options, s settings.Settings) (*process
 	if p.cluster, err = clusterIdentity(ctx, cfg, firstOf(o.clusterID, s.ClusterID)); err != nil {
 		return nil, err
 	}
-	if p.stores, err = buildStores(s, nonce, nil); err != nil {
+	if p.stores, err = buildStores(s, nonce, counted); err != nil {
 		return nil, err
 	}
 	if err := p.buildDeciders(cfg, o.identity+"_"+nonce); err != nil {
@@ -56,6 +60,11 @@ func buildProcess(ctx context.Context, o options, s settings.Settings) (*process
 		return nil, err
 	}
 	return p, p.addProbes()
+}
+
+// counted is an observer that counts the requests to one backend.
+func counted(backend string) (lock.Observer, error) {
+	return lockprom.New(prometheus.WrapRegistererWith(prometheus.Labels{"backend": backend}, metrics.Registry))
 }
 
 // buildDeciders makes the election and the guard of the cluster's identity. Both know this process

@@ -23,7 +23,7 @@ type stores struct {
 }
 
 // buildStores makes backends and keepers. Observer is asked for once for each backend; it may be nil.
-func buildStores(s settings.Settings, nonce string, observer func(backend string) lock.Observer) (*stores, error) {
+func buildStores(s settings.Settings, nonce string, observer func(backend string) (lock.Observer, error)) (*stores, error) {
 	all, err := backends.Open(s)
 	if err != nil {
 		return nil, err
@@ -33,7 +33,9 @@ func buildStores(s settings.Settings, nonce string, observer func(backend string
 	for name, b := range all {
 		o := keeper.Options{Backend: b, Retry: keeper.Retry{Initial: s.Timings.RetryInitial, Cap: s.Timings.RetryCap}}
 		if observer != nil {
-			o.Observer = observer(name)
+			if o.Observer, err = observer(name); err != nil {
+				return nil, errors.Join(fmt.Errorf("backend %s: %w", name, err), backends.Close(all))
+			}
 		}
 		k, err := keeper.New(o)
 		if err != nil {

@@ -15,8 +15,6 @@ type Election struct {
 	kick chan struct{}
 
 	mu sync.Mutex // guards the rest
-	// heard is when the API server last answered about the Lease.
-	heard time.Time
 	// confirmed is when the newest write that succeeded was sent, and until the end of the right to
 	// decide that follows from it.
 	confirmed, until time.Time
@@ -69,20 +67,6 @@ func (e *Election) Confirmed() time.Time {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.confirmed
-}
-
-// Heard returns when the API server last answered about the Lease, whoever holds it; zero if it never
-// did.
-func (e *Election) Heard() time.Time {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.heard
-}
-
-func (e *Election) hears() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.heard = e.now()
 }
 
 // Deciders returns the identities of this cluster's newest deciders, this replica included, as the

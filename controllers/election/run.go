@@ -92,7 +92,6 @@ func (l *loop) mine() bool { return l.lease != nil && recordOf(l.lease).holder =
 func (l *loop) others(r record) bool { return r.holder != "" && r.holder != l.e.opts.Identity }
 
 func (l *loop) take(lease *coordinationv1.Lease) {
-	l.e.hears()
 	l.lease = lease
 	switch {
 	case lease != nil:

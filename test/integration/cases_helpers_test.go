@@ -143,12 +143,14 @@ func (s *side) gone(pod string) {
 }
 
 // events returns the reasons of a world's Events about locks, with how many there are of each.
-func (s *side) events() map[string]int {
+func (s *side) events() map[string]int { return s.eventsOn("DistributedLock") }
+
+func (s *side) eventsOn(kind string) map[string]int {
 	var list corev1.EventList
 	s.w.Expect(s.client.List(s.w.t.Context(), &list, client.InNamespace(s.w.ns))).To(Succeed())
 	out := map[string]int{}
 	for _, e := range list.Items {
-		if e.InvolvedObject.Kind == "DistributedLock" {
+		if e.InvolvedObject.Kind == kind {
 			out[e.Reason] += max(int(e.Count), 1)
 		}
 	}

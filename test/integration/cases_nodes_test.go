@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	lockv1alpha1 "github.com/conch-dev/conch/api/v1alpha1"
 	"github.com/conch-dev/conch/test/ledger"
@@ -148,4 +149,30 @@ func TestALongGraceDoesNotKeepALostNodeFromBeingReported(t *testing.T) {
 	w.Eventually(func() string { return w.east.reads("jobs", lockv1alpha1.ConditionReady) }, 15*time.Second, look).
 		Should(HavePrefix("False HolderUnreachable: " + s.holder.Name + " on node " + s.holder.Spec.NodeName))
 	ledger.Verdict(t, w.ledger)
+}
+
+// C39, for leaders: the node lifecycle controller evicts the leader of a lost node, and a standby is ready. It does not lead before
+// the node is gone.
+func TestALeaderOnALostNodeIsNotReplacedUntilTheNodeIsDeleted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.east.conch(1)
+	oracle := w.east.watchLeaders()
+	w.east.newLock("web")
+	w.east.leader("web", 2, grace(1), func(p *corev1.PodTemplateSpec) {
+		for _, taint := range []string{corev1.TaintNodeUnreachable, corev1.TaintNodeNotReady} {
+			p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{
+				Key: taint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: ptr.To[int64](1),
+			})
+		}
+	})
+	s := stranded{world: w, holder: w.east.leads("web"), held: w.east.holds("web")}
+	w.east.agent.Partition(s.holder.Spec.NodeName)
+	w.east.says("web", lockv1alpha1.ConditionReady, "False HolderUnreachable: "+s.holder.Name+" on node "+s.holder.Spec.NodeName)
+	w.Consistently(func() int64 { return w.east.lock("web").Status.FencingToken }, 2*time.Second, look).Should(Equal(s.held.Status.FencingToken))
+	s.powerOff()
+	s.deleteNode()
+	w.east.passesOn("web", s.held.Status.FencingToken)
+	w.Expect(w.east.leads("web").UID).NotTo(Equal(s.holder.UID))
+	ledger.Verdict(t, oracle)
 }

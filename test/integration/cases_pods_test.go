@@ -104,6 +104,7 @@ func TestAPodWaitsForALockThatDoesNotExistYet(t *testing.T) {
 	for _, p := range w.east.pods("web") {
 		w.Expect(p.Labels).NotTo(HaveKey(lockv1alpha1.LabelRole))
 	}
+	w.Eventually(func() map[string]int { return w.east.eventsOn("Pod") }, within, look).Should(HaveKey("LockNotFound"))
 	w.east.newLock("jobs")
 	w.east.newLock("web")
 	w.east.runs("jobs", 1)

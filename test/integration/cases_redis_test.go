@@ -20,7 +20,7 @@ func TestAHundredLocksOverASlowLinkNeverRunLow(t *testing.T) {
 	w.east.conch(1, via)
 	locks := w.east.manyHeld(rounds(100, 500))
 	keys, c := w.keysOf(w.east, locks), w.redisClient()
-	for i := range rounds(12, 300) {
+	for i := range rounds(9, 300) {
 		link.Set(proxy.Rule{Mode: proxy.Delay, Delay: time.Duration(50+(i*37)%101) * time.Millisecond})
 		w.Consistently(func() time.Duration { return w.shortest(c, keys) }, 800*time.Millisecond, look).Should(BeNumerically(">=", 2*time.Second))
 	}
@@ -121,5 +121,75 @@ func TestLocksThatCameAndWentLeaveLittleAndAreRememberedInTheirTokens(t *testing
 	w.east.gone(locks[0])
 	w.east.bare(locks[0], locks[0])
 	w.Expect(w.east.holds(locks[0]).Status.FencingToken).To(BeNumerically(">", first))
+	ledger.Verdict(t, w.ledger)
+}
+
+// C03: conch is killed while it acquires. Whatever it left has an end.
+func TestNoKeyIsLeftWithoutAnEndWhenConchIsKilledWhileItAcquires(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.east.agent.NeverStart("*")
+	c := w.redisClient()
+	for round := range rounds(3, 20) {
+		conch := w.east.conch(1)[0]
+		for i := range 20 {
+			name := fmt.Sprintf("many-%d-%d", round, i)
+			w.east.newLock(name)
+			w.east.bare(name, name)
+		}
+		w.Eventually(func() int { return len(c.Keys(t.Context(), "conch:{*").Val()) }, within, time.Millisecond).Should(BeNumerically(">", 10*(round+1)))
+		conch.Kill()
+		for _, key := range c.Keys(t.Context(), "conch:{*").Val() {
+			w.Expect(c.PTTL(t.Context(), key).Val()).NotTo(BeEquivalentTo(-1), key)
+		}
+	}
+	ledger.Verdict(t, w.ledger)
+}
+
+// C25: a glitch of a second costs nothing, wherever it falls between two renewals.
+func TestAGlitchOfASecondCostsNoTenure(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	link, via := w.slowly()
+	w.east.conch(1, via)
+	w.east.newLock("jobs", ttl(9))
+	w.east.exclusive("jobs", 1)
+	w.east.runs("jobs", 0)
+	w.east.holds("jobs")
+	before, c := w.east.unchanged("jobs"), w.redisClient()
+	keeps := func() bool {
+		return w.east.unchanged("jobs") == before && c.PTTL(t.Context(), w.keyOf("jobs")).Val() > 3*time.Second
+	}
+	for i := range rounds(4, 30) {
+		link.Set(proxy.Rule{Mode: proxy.Cut})
+		w.Consistently(keeps, time.Second, look).Should(BeTrue())
+		link.Heal()
+		w.Consistently(keeps, time.Second+time.Duration(i%5)*200*time.Millisecond, look).Should(BeTrue())
+	}
+	ledger.Verdict(t, w.ledger)
+}
+
+// C29: one cluster is cut off from Redis and the other is not. The holder stops first, the other one starts afterwards, and the
+// cluster that comes back waits.
+func TestAClusterCutOffFromRedisStopsBeforeAnotherStartsAndWaitsWhenItIsBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	link, via := w.slowly()
+	w.east.conch(1, via)
+	w.west.conch(1)
+	w.east.newLock("jobs", ttl(5))
+	w.east.exclusive("jobs", 1, grace(1))
+	first := w.east.runs("jobs", 0)
+	w.east.holds("jobs")
+	w.west.newLock("jobs", ttl(5))
+	w.west.exclusive("jobs", 1)
+	w.Eventually(func() string { return describe(w.west.lock("jobs")) }, within, look).Should(HavePrefix("Waiting by " + w.east.id()))
+	link.Set(proxy.Rule{Mode: proxy.Cut})
+	w.east.gone(first.Name)
+	w.west.holds("jobs")
+	w.west.runs("jobs", 0)
+	link.Heal()
+	w.Eventually(func() string { return describe(w.east.lock("jobs")) }, within, look).Should(HavePrefix("Waiting by " + w.west.id()))
+	w.east.gatedOnly("jobs", 1, time.Second)
 	ledger.Verdict(t, w.ledger)
 }

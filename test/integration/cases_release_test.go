@@ -228,3 +228,30 @@ func (w *world) unpin(lock string) {
 		_, _ = w.east.cluster.Kubectl(context.Background(), "-n", w.ns, "patch", name, "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
 	}
 }
+
+// C07: conch wakes when another cluster has the lock, and its own lock is deleted at that moment. What it gives back is not the
+// other's key.
+func TestALateReleaseLeavesTheNextHoldersKeyAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	east := w.east.conch(1)[0]
+	w.west.conch(1)
+	w.east.newLock("jobs", ttl(5))
+	w.east.exclusive("jobs", 1, grace(1))
+	holder := w.east.runs("jobs", 0)
+	w.east.holds("jobs")
+	w.west.newLock("jobs", ttl(5))
+	w.west.exclusive("jobs", 1)
+	w.Eventually(func() string { return describe(w.west.lock("jobs")) }, within, look).Should(HavePrefix("Waiting by " + w.east.id()))
+	w.Expect(east.Pause()).To(Succeed())
+	w.east.remove(holder.Name)
+	held := w.west.holds("jobs")
+	w.Expect(w.east.client.Delete(t.Context(), w.east.lock("jobs"))).To(Succeed())
+	w.Expect(east.Resume()).To(Succeed())
+	c := w.redisClient()
+	w.Consistently(func() bool {
+		return c.Get(t.Context(), w.keyOf("jobs")).Val() == held.Status.Token && c.PTTL(t.Context(), w.keyOf("jobs")).Val() > time.Second
+	}, 5*time.Second, look).Should(BeTrue())
+	w.west.holds("jobs")
+	ledger.Verdict(t, w.ledger)
+}

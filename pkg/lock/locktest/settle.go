@@ -152,6 +152,13 @@ var carryClauses = []clause{
 		b.Store.Delete(key)
 		b.ended(b.acquire(settling("home/x/5", settled)), lock.EndedUnreleased, ttl+delay)
 	}},
+	{"a wait for another home's end is not forgotten because one of the caller's own ended after it", func(b *bench) {
+		b.acquire(request(cleo))
+		b.Advance(2 * ttl)
+		b.ended(b.acquire(settling(bob, settled)), lock.EndedUnreleased, delay)
+		b.Store.Delete(key)
+		b.ended(b.acquire(settling("home/x/4", settled)), lock.EndedUnreleased, ttl+delay)
+	}},
 	{"a clock that was ahead does not block the start for longer than two days", func(b *bench) {
 		b.acquire(request(ann))
 		b.Store.Delete(key)

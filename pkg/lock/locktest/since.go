@@ -37,6 +37,11 @@ var sinceClauses = []clause{
 		}
 		b.higher(g, a.Grant)
 	}},
+	{"it goes on under a higher fencing token also where the store's clock is behind that", func(b *bench) {
+		g := b.acquire(floored(ann, 1<<50)).Grant
+		b.Store.Flush()
+		b.higher(g, b.acquire(with(ann, func(r *lock.Request) { r.Since = g.FencingToken })).Grant)
+	}},
 	{"it ends where another one has the key", func(b *bench) {
 		g := b.acquire(request(ann)).Grant
 		b.Store.Delete(key)

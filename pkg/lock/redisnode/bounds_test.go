@@ -27,7 +27,7 @@ func TestEveryCallIsBounded(t *testing.T) {
 	for name, err := range calls {
 		unknown(t, name, err, lock.ReasonTimeout)
 	}
-	if limit := time.Duration(len(calls)) * 2 * brief; took > limit {
+	if limit := time.Duration(len(calls)) * brief * 3 / 2; took > limit { // a second try would take it to twice as long
 		t.Errorf("%d calls took %s, more than %s", len(calls), took, limit)
 	}
 }
