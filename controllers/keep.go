@@ -64,16 +64,14 @@ func (p *pass) continuing(id keeper.ID) bool {
 	return ok && state.Phase != keeper.PhaseHeld || ok && int64(state.Acquired.Grant.FencingToken) > p.status.FencingToken
 }
 
-// retime follows a changed ttl. Only the decider may shorten; everybody may extend.
+// retime follows a changed ttl. Only the decider cuts down what the store has; the others stop
+// asking for more, or they would undo it with their next renewal.
 func (p *pass) retime(id keeper.ID) {
 	want := p.terms.keeperTerms()
 	if p.mem.kept.terms == want {
 		return
 	}
-	shorten := want.TTL < p.mem.kept.terms.TTL
-	if shorten && !p.r.opts.Election.Deciding() {
-		return
-	}
+	shorten := want.TTL < p.mem.kept.terms.TTL && p.r.opts.Election.Deciding()
 	p.mem.kept.terms = want
 	p.keeper.Retime(id, want, shorten)
 }

@@ -3,6 +3,8 @@ package controllers
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/conch-dev/conch/controllers/plan"
 )
 
@@ -21,6 +23,7 @@ func (p *pass) adoptOrphan() {
 		p.status, p.mem.last = p.mem.last, plan.Status{}
 		return
 	}
+	p.status.State = plan.Idle
 	if st, found := plan.Recorded(p.now, p.snapshot()); found {
 		p.status = st
 	}
@@ -38,5 +41,20 @@ func (p *pass) reportOrphan(ctx context.Context, dec plan.Decision) {
 	if before.State != dec.Status.State {
 		p.again = true
 		p.told(ctx, before, dec)
+	}
+	p.lockMissed(dec)
+}
+
+// lockMissed tells the pods that wait for a lock which does not exist, since there is no object whose
+// status could.
+func (p *pass) lockMissed(dec plan.Decision) {
+	if dec.Status.Ours(p.r.opts.Cluster) {
+		return
+	}
+	for _, c := range p.candidates {
+		if pod := p.pods[c.UID]; pod != nil && c.Eligible(p.now) {
+			p.r.opts.Recorder.Eventf(pod, nil, corev1.EventTypeWarning, "LockNotFound", "Wait",
+				"there is no DistributedLock %q in this namespace: the pod waits until there is one", p.name.Name)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -25,6 +26,10 @@ func readStatus(l *lockv1alpha1.DistributedLock) plan.Status {
 			Cluster: h.Cluster, Namespace: l.Namespace, Kind: h.Kind, Name: h.Name, UID: string(h.UID),
 			Owner: h.Identity, Node: h.Node, BootID: h.BootID, Grace: time.Duration(h.GracePeriodSeconds) * time.Second,
 		}
+	}
+	if st.Token == "" && st.FencingToken != 0 && st.Holder.Owner != "" {
+		// Somebody removed it by hand. It is made of the two, and a release compares all of it anyway.
+		st.Token = fmt.Sprintf("%s#%d", st.Holder.Owner, st.FencingToken)
 	}
 	if st.State == plan.Fencing || st.State == plan.Releasing {
 		if c := meta.FindStatusCondition(s.Conditions, lockv1alpha1.ConditionHeld); c != nil {

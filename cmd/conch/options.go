@@ -72,12 +72,11 @@ func (o options) validate(rest []string) error {
 }
 
 func newLogger(to io.Writer, o options) logr.Logger {
-	encoder := zap.JSONEncoder()
+	times := func(c *zapcore.EncoderConfig) { c.EncodeTime = zapcore.RFC3339NanoTimeEncoder } // those of two replicas are compared
+	encoder := zap.JSONEncoder(times)
 	if o.logFormat == "text" {
-		encoder = zap.ConsoleEncoder()
+		encoder = zap.ConsoleEncoder(times)
 	}
-	return zap.New(zap.WriteTo(to), encoder, zap.Level(levels[o.logLevel]), func(z *zap.Options) {
-		z.TimeEncoder = zapcore.RFC3339NanoTimeEncoder // the times of two replicas are compared
-		z.StacktraceLevel = zapcore.DPanicLevel        // an error that was explained needs none
-	})
+	// An error that was explained needs no stack trace.
+	return zap.New(zap.WriteTo(to), encoder, zap.Level(levels[o.logLevel]), zap.StacktraceLevel(zapcore.DPanicLevel))
 }

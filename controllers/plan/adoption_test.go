@@ -57,7 +57,7 @@ func TestWhatACrashLeaves(t *testing.T) {
 		},
 		"a stop that was asked for is not asked for again": {
 			from: fencing(running, plan.LockLost), change: first(func(c *plan.Candidate) { deleting(c, fenceGrace) }),
-			want: outcome{State: plan.Fencing, Ending: plan.LockLost, Holder: "web-1", Fencing: token, Reason: plan.LockLost},
+			want: outcome{State: plan.Fencing, Ending: plan.LockLost, Holder: "web-1", Fencing: token, Reason: plan.LockLost, Revisit: fenceGrace},
 		},
 		"a release that was not written down is written down": {
 			from:   fencing(running, plan.HandOver),

@@ -146,6 +146,9 @@ func (s Snapshot) nextLook(now time.Time, h Candidate) time.Time {
 	}
 	soonest(s.touchEnds())
 	soonest(s.abandonAt(h, true))
+	if h.Body.Deleting {
+		soonest(h.Body.Deadline) // from then on it is reported if its node is not ready
+	}
 	if s.Lock.MaxHold > 0 {
 		soonest(s.Status.AcquiredAt.Add(s.Lock.MaxHold))
 	}

@@ -41,7 +41,7 @@ func (s Snapshot) stop(now time.Time, h Candidate) Decision {
 	if !h.Body.Node.Ready && now.After(h.Body.Deadline) {
 		d = s.wait(Unreachable, s.unreachable(h))
 	}
-	return d.until(now, s.abandonAt(h, true)).until(now, s.touchEnds())
+	return d.until(now, h.Body.Deadline).until(now, s.abandonAt(h, true)).until(now, s.touchEnds())
 }
 
 // unstarted reports whether the holder never got to work in this tenure. A gate that is off cannot

@@ -40,7 +40,7 @@ func TestStoppingAnExclusiveHolder(t *testing.T) {
 		"its own under Hold":                          {from: handOver, change: all(unanswered, dueIn(0), hold), want: stop(plan.HandOver, podGrace)},
 		"a long goodbye is cut short by a loss (C31)": {from: lockLost, change: first(func(c *plan.Candidate) { deleting(c, 5*time.Minute) }), want: stop(plan.LockLost, fenceGrace)},
 		"a stop under way is waited for": {
-			from: handOver, change: first(func(c *plan.Candidate) { deleting(c, podGrace) }), want: still(plan.HandOver, outcome{}),
+			from: handOver, change: first(func(c *plan.Candidate) { deleting(c, podGrace) }), want: still(plan.HandOver, outcome{Revisit: podGrace}),
 		},
 		"and looked at when the store gets out of touch": {
 			from: handOver, change: all(unanswered, dueIn(7*time.Second), first(func(c *plan.Candidate) { deleting(c, podGrace) })),
@@ -87,7 +87,7 @@ func TestEndingALeader(t *testing.T) {
 			want: still(plan.LeaderNotReady, outcome{Action: plan.Stop, Target: "web-1", Grace: podGrace}),
 		},
 		"Restart waits for its death": {
-			from: unfit, change: all(unlabelled(time.Hour), first(func(c *plan.Candidate) { deleting(c, podGrace) })), want: still(plan.LeaderNotReady, outcome{}),
+			from: unfit, change: all(unlabelled(time.Hour), first(func(c *plan.Candidate) { deleting(c, podGrace) })), want: still(plan.LeaderNotReady, outcome{Revisit: podGrace}),
 		},
 		"Demote takes the label off": {from: unfit, change: demote, want: still(plan.LeaderNotReady, outcome{Action: plan.Unlabel, Target: "web-1"})},
 		"Demote marks it though somebody took its label off": {
@@ -104,7 +104,7 @@ func TestEndingALeader(t *testing.T) {
 		},
 		"Demote is done then":                         {from: unfit, change: all(demote, unlabelled(fenceGrace)), want: releasing(plan.LeaderNotReady)},
 		"Demote is not done with the label on":        {from: unfit, change: all(demote, unlabelled(fenceGrace), first(func(c *plan.Candidate) { c.Leading = true })), want: still(plan.LeaderNotReady, outcome{Action: plan.Unlabel, Target: "web-1"})},
-		"Demote waits for the death of one that ends": {from: unfit, change: all(demote, first(func(c *plan.Candidate) { deleting(c, podGrace) })), want: still(plan.LeaderNotReady, outcome{})},
+		"Demote waits for the death of one that ends": {from: unfit, change: all(demote, first(func(c *plan.Candidate) { deleting(c, podGrace) })), want: still(plan.LeaderNotReady, outcome{Revisit: podGrace})},
 		"one that never led is marked": {
 			from: fencing(acquiredLeader, plan.LockLost), want: still(plan.LockLost, outcome{Action: plan.Spoil, Target: "web-1"}),
 		},

@@ -180,14 +180,14 @@ func TestKeepingATenure(t *testing.T) {
 			want: held(outcome{Fencing: 1001, Action: plan.Record, Target: "web-1", Reason: plan.Running}),
 		},
 		"a holder that is being deleted keeps the lock": {
-			from: running, change: first(func(c *plan.Candidate) { deleting(c, podGrace) }), want: held(outcome{Reason: plan.Running}),
+			from: running, change: first(func(c *plan.Candidate) { deleting(c, podGrace) }), want: held(outcome{Reason: plan.Running, Revisit: podGrace}),
 		},
 		"so does a leader that is being deleted, though another is ready": {
 			from: leading, change: first(func(c *plan.Candidate) {
 				deleting(c, podGrace)
 				c.Ready, c.ReadySince = false, in(-time.Minute)
 			}),
-			want: held(outcome{Reason: plan.Running, Revisit: 4 * time.Minute}),
+			want: held(outcome{Reason: plan.Running, Revisit: podGrace}),
 		},
 		"a drain leaves what nobody waits for": {
 			from: running, change: func(s *plan.Snapshot) { s.Self.Contending = false }, want: held(outcome{Reason: plan.Running}),

@@ -16,13 +16,17 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/conch-dev/conch/test/ledger"
+	"github.com/conch-dev/conch/test/proxy"
 	"github.com/conch-dev/conch/test/redisserver"
 	"github.com/conch-dev/conch/test/rig"
 )
 
 const (
 	// ttl is short, so that a pause of a second or two outlasts a grant, and a killed holder blocks not for long.
-	ttl        = 1500 * time.Millisecond
+	ttl = 1500 * time.Millisecond
+	// distance is how much later Redis answers. Were it near, a process that wakes would hear of its
+	// loss before it could do anything wrong, and one that never looks at its grant would pass.
+	distance   = 50 * time.Millisecond
 	contenders = 3
 	key        = "history"
 )
@@ -89,8 +93,10 @@ func TestThreeTormentedProcessesNeverWorkAtTheSameTime(t *testing.T) {
 	}
 	defer func() { _ = l.Close() }()
 	witness := ledger.StartWitness(t)
+	link := proxy.Start(t, redisserver.Start(t).Addr())
+	link.Set(proxy.Rule{Mode: proxy.Delay, Delay: distance})
 	command := []string{
-		bin, "-redis", redisserver.Start(t).Addr(), "-witness", witness.Addr(), "-ledger", l.Path(), "-key", key, "-ttl", ttl.String(),
+		bin, "-redis", link.Addr(), "-witness", witness.Addr(), "-ledger", l.Path(), "-key", key, "-ttl", ttl.String(),
 	}
 	var all []*tormentor
 	for i := range contenders {

@@ -8,7 +8,6 @@ import (
 	"github.com/redis/go-redis/v9"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	lockv1alpha1 "github.com/conch-dev/conch/api/v1alpha1"
@@ -215,8 +214,6 @@ func (w *world) starts(key string) int {
 func onLoss(b lockv1alpha1.BackendLoss) func(*lockv1alpha1.DistributedLockSpec) {
 	return func(s *lockv1alpha1.DistributedLockSpec) { s.OnBackendLoss = b }
 }
-
-func duration(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
 
 // readsIn matches what conch asks the API server for about single locks of a namespace. Watches and lists are not among it.
 func readsIn(ns string) func(cluster.AuditEvent) bool {

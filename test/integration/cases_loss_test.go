@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"net/http"
 	"strconv"
 	"sync"
 	"testing"
@@ -58,7 +59,7 @@ func (w *world) theft() func(key string) error {
 func TestAKeyThatIsLostBetweenTwoStepsOfAStartIsNoticed(t *testing.T) {
 	t.Parallel()
 	isStatus := func(wr rig.Write) bool { return wr.Resource == "distributedlocks/status" }
-	isGate := func(wr rig.Write) bool { return wr.Resource == "pods" && wr.Method == "PATCH" }
+	isGate := func(wr rig.Write) bool { return wr.Resource == "pods" && wr.Method == http.MethodPatch }
 	for name, when := range map[string]struct {
 		at       func(rig.Write) bool
 		before   bool

@@ -32,6 +32,20 @@ func TestEveryCallIsBounded(t *testing.T) {
 	}
 }
 
+// C77: the limit is for all of a call, not for each of the steps that a new connection takes.
+func TestACallOnANewConnectionIsBoundedAsAWhole(t *testing.T) {
+	t.Parallel()
+	s, p := behind(t, briefly)
+	p.Set(proxy.Rule{Mode: proxy.Delay, Delay: brief * 7 / 10})
+	began := time.Now()
+	_, err := s.Acquire(t.Context(), request(ann))
+	took := time.Since(began)
+	unknown(t, "acquire", err, lock.ReasonTimeout)
+	if took > brief*3/2 {
+		t.Errorf("took %s with a limit of %s", took, brief)
+	}
+}
+
 // C77: a renewal of many keys is bounded as one call, not as one for each batch.
 func TestRenewalOfManyIsBounded(t *testing.T) {
 	t.Parallel()
@@ -69,6 +83,26 @@ func TestACallerThatGivesUpIsAnsweredAtOnce(t *testing.T) {
 		t.Errorf("took %s", took)
 	}
 	p.Heal()
+}
+
+// After a break each connection in the pool is dead. One is found out by use, and the others must be before they are used.
+func TestDeadConnectionsAreNotTriedOneByOne(t *testing.T) {
+	t.Parallel()
+	s, p := behind(t)
+	s.acquire(request(ann))
+	p.Set(proxy.Rule{Mode: proxy.HoldReply, Commands: []string{"EVALSHA"}})
+	const idle = 5
+	var all sync.WaitGroup
+	for range idle {
+		all.Go(func() { _, _ = s.Inspect(t.Context(), []lock.Key{key}) })
+	}
+	NewWithT(t).Eventually(func() int { return p.Count("EVALSHA") }, patience).Should(BeNumerically(">=", idle))
+	p.Heal()
+	all.Wait()
+	p.Break()
+	if _, err := s.Acquire(t.Context(), request(ann)); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestCloseEndsWhatIsUnderWay(t *testing.T) {

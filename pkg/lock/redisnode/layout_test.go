@@ -45,9 +45,10 @@ func TestKeysStandAsDocumented(t *testing.T) {
 func TestNoKeyOfALockLacksAnExpiry(t *testing.T) {
 	t.Parallel()
 	s, p := behind(t, briefly)
+	s.acquire(request(ann))
 	p.Set(
-		proxy.Rule{Mode: proxy.Cut, Commands: []string{"EVALSHA"}, Contains: "1"},
-		proxy.Rule{Mode: proxy.SwallowReply, Commands: []string{"EVALSHA"}, Contains: "2"},
+		proxy.Rule{Mode: proxy.Cut, Commands: []string{"EVALSHA"}, Contains: "{k1"},
+		proxy.Rule{Mode: proxy.SwallowReply, Commands: []string{"EVALSHA"}, Contains: "{k2"},
 	)
 	var all sync.WaitGroup
 	for i := range 40 {
@@ -60,7 +61,11 @@ func TestNoKeyOfALockLacksAnExpiry(t *testing.T) {
 		})
 	}
 	all.Wait()
-	for _, k := range s.do("KEYS", s.prefix+"*").([]any) {
+	keys := s.do("KEYS", s.prefix+"*").([]any)
+	if len(keys) < 3*40 {
+		t.Errorf("only %d keys to look at", len(keys))
+	}
+	for _, k := range keys {
 		if k != s.prefix+"meta" && s.do("PTTL", k).(int64) < 0 {
 			t.Errorf("%s has no expiry", k)
 		}
@@ -138,6 +143,9 @@ func TestDamagedHelpers(t *testing.T) {
 			}
 			if err := s.Release(t.Context(), g, lock.Leave{}); err != nil {
 				t.Errorf("release: %v", err)
+			}
+			if err := s.renew(g); !errors.Is(err, lock.ErrLost) {
+				t.Errorf("renew after the release: %v", err)
 			}
 			_, err := s.Acquire(t.Context(), request(bob))
 			unknown(t, "acquire", err, lock.ReasonWrongType)

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"io"
 	"log"
+	"net"
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -71,6 +73,44 @@ func TestReasonsTellTroublesApart(t *testing.T) {
 			result := s.Renew(t.Context(), []lock.Extension{{Grant: lock.Grant{Key: key, Owner: ann, Token: "a#1"}, TTL: ttl}})[0]
 			unknown(t, "renew", result.Err, tc.want)
 			discreet(t, result.Err)
+		})
+	}
+}
+
+// C143: some servers repeat the arguments of a command that they do not know.
+func TestAServerThatRepeatsThePasswordIsNotQuoted(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	all.Go(func() { echo(l, &all) })
+	t.Cleanup(func() { _ = l.Close(); all.Wait() })
+	s := open(t, l.Addr().String(), credentials("", canary), briefly)
+	_, err = s.Acquire(t.Context(), request(ann))
+	unknown(t, "acquire", err, lock.ReasonOther)
+	discreet(t, err)
+}
+
+// echo refuses whatever comes and repeats it.
+func echo(l net.Listener, all *sync.WaitGroup) {
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		all.Go(func() {
+			defer func() { _ = conn.Close() }()
+			buffer := make([]byte, 4096)
+			for {
+				n, err := conn.Read(buffer)
+				if err != nil {
+					return
+				}
+				words := strings.ReplaceAll(string(buffer[:n]), "\r\n", "' '")
+				_, _ = conn.Write([]byte("-ERR unknown command, with args beginning with: '" + words + "'\r\n"))
+			}
 		})
 	}
 }

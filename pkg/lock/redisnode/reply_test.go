@@ -23,9 +23,9 @@ func TestLostReplyOnABrokenConnectionIsOurAcquire(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Set(proxy.Rule{Mode: proxy.Cut, Commands: []string{"EVALSHA"}, Times: 1})
-	a := s.acquire(request(ann))
-	if !a.Again || a.Before != lock.EndedReleased || s.view().Token != a.Grant.Token {
-		t.Fatalf("acquired %+v", a)
+	a, err := s.Acquire(t.Context(), request(ann))
+	if err != nil || !a.Again || a.Before != lock.EndedReleased || s.view().Token != a.Grant.Token {
+		t.Fatalf("acquired %+v, %v", a, err)
 	}
 }
 

@@ -20,9 +20,9 @@ const (
 	// reserve is the least that a grant must have left when a piece begins: the piece fits several
 	// times, so a process that nobody stops is done before its grant ends.
 	reserve = 10 * unit
-	// A tenure lasts between shortest and longest.
-	shortest = 50 * time.Millisecond
-	longest  = 600 * time.Millisecond
+	// A tenure is that many pieces. Were it a time, it would be over after any long pause.
+	fewest = 3
+	most   = 40
 )
 
 type contender struct {
@@ -42,13 +42,9 @@ func (c *contender) close() {
 
 // hold works piece by piece until the tenure has been long enough, the grant is in doubt, or ctx ends.
 func (c *contender) hold(ctx context.Context, id keeper.ID) error {
-	enough := time.NewTimer(shortest + rand.N(longest-shortest))
-	defer enough.Stop()
-	for {
+	for range fewest + rand.IntN(most-fewest) {
 		select {
 		case <-ctx.Done():
-			return nil
-		case <-enough.C:
 			return nil
 		default:
 		}
@@ -56,6 +52,7 @@ func (c *contender) hold(ctx context.Context, id keeper.ID) error {
 			return err
 		}
 	}
+	return nil
 }
 
 // piece is one unit of work between two looks at the grant. It is noted as begun before the first
