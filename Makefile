@@ -71,15 +71,15 @@ redis: ## Make sure that redis-server is there
 
 .PHONY: test
 test: controlplane redis ## Run every test against a real Redis and a real control plane
-	go test $(TESTFLAGS) -timeout $(TEST_TIMEOUT) ./...
+	go test -count=1 $(TESTFLAGS) -timeout $(TEST_TIMEOUT) ./...
 
 .PHONY: race
 race: controlplane redis ## Run the packages with goroutines under the race detector
-	go test -race $(TESTFLAGS) -timeout $(TEST_TIMEOUT) $(RACE)
+	go test -race -count=1 $(TESTFLAGS) -timeout $(TEST_TIMEOUT) $(RACE)
 
 .PHONY: soak
 soak: controlplane redis ## Run every test at full counts and durations (hours)
-	CONCH_SOAK=1 go test -timeout 4h ./...
+	CONCH_SOAK=full go test -count=1 -timeout 4h ./...
 
 .PHONY: bench-handover
 bench-handover: controlplane redis ## Time 100 handovers in one cluster

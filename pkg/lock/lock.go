@@ -115,8 +115,8 @@ type Leave struct {
 // and return early when ctx ends.
 type Backend interface {
 	// Acquire takes the key for the owner. Sending the same request again is harmless. The error is
-	// ErrHeld (as *HeldError, with what was seen), ErrLost (only with Since), ErrUnsupported, or
-	// ErrUnknown; after ErrUnknown the caller asks again as the same owner, or abandons.
+	// ErrHeld (as *HeldError, with what was seen), ErrLost (only with Since), ErrUnsupported,
+	// ErrInvalid, or ErrUnknown; after ErrUnknown the caller asks again as the same owner, or abandons.
 	Acquire(ctx context.Context, r Request) (Acquired, error)
 	// Renew extends grants, one result each in the same order. It never creates a key.
 	Renew(ctx context.Context, extensions []Extension) []Result
@@ -138,7 +138,7 @@ type Stamper interface {
 // Notifier is a Backend that hints at releases. Hints may be lost, so nobody relies on them.
 type Notifier interface {
 	// Notify calls hint for each key that was given back, until ctx ends. After a gap in which
-	// hints may have been lost it calls missed.
+	// hints may have been lost it calls missed. It returns nil once ctx has ended.
 	Notify(ctx context.Context, hint func(Key), missed func()) error
 }
 
@@ -149,9 +149,10 @@ type Describer interface {
 
 // Facts are what a backend knows about its server.
 type Facts struct {
-	Server  string // product and version
-	Role    string // master or replica
-	RunID   string // identity of the server process
+	Server string // product and version
+	Role   string // master or replica
+	RunID  string // identity of the server process
+	// Started is how long ago the server process began, rounded down. A backend without a server has zero.
 	Started time.Duration
 }
 

@@ -26,11 +26,14 @@ func rig(t *testing.T) (*miniredis.Miniredis, *proxy.Proxy, *redis.Client) {
 		Addr: p.Addr(), MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true, DisableIdentity: true, ReadTimeout: soon, PoolSize: 1,
 	})
 	t.Cleanup(func() { _ = c.Close() })
+	if err := c.Ping(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
 	return m, p, c
 }
 
 func briefly(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -113,7 +116,6 @@ func TestHeldReplyComesWhenHealed(t *testing.T) {
 func TestDelayedReplyComesLater(t *testing.T) {
 	t.Parallel()
 	_, p, c := rig(t)
-	c.Ping(t.Context())
 	p.Set(proxy.Rule{Mode: proxy.Delay, Delay: 50 * time.Millisecond})
 	sent := time.Now()
 	if _, err := c.Pipelined(t.Context(), func(pipe redis.Pipeliner) error {
@@ -147,9 +149,6 @@ func TestFaultsOfTheWholeLink(t *testing.T) {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
 			_, p, c := rig(t)
-			if err := c.Ping(t.Context()).Err(); err != nil {
-				t.Fatal(err)
-			}
 			p.Set(proxy.Rule{Mode: mode})
 			for range 2 {
 				if err := c.Ping(briefly(t)).Err(); err == nil {

@@ -140,7 +140,7 @@ func TestReasonsOfTLS(t *testing.T) {
 	unknownAuthority := httptest.NewTLSServer(nil)
 	t.Cleanup(unknownAuthority.Close)
 	unknownAuthority.Config.ErrorLog = log.New(io.Discard, "", 0)
-	encrypted := func(o *redisnode.Options) { o.TLS, o.Timeout = &tls.Config{MinVersion: tls.VersionTLS12}, brief }
+	encrypted := func(o *redisnode.Options) { o.TLS, o.Timeout = &tls.Config{MinVersion: tls.VersionTLS12}, 5*brief }
 	for name, tc := range map[string]struct {
 		addr   string
 		option func(*redisnode.Options)
