@@ -39,15 +39,13 @@ func New(o Options) (*Election, error) {
 }
 
 // Deciding reports whether this replica decides, as of the moment of the call. It may turn false
-// between two calls without any news; whoever was told so here hears of it when it turns true again.
+// between two calls by itself. The first to ask then sets off the news, so that whoever was told
+// false here hears of it when it turns true again, however soon that is.
 func (e *Election) Deciding() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.deciding() {
-		e.told = false
-		return false
-	}
-	return true
+	e.tell()
+	return e.deciding()
 }
 
 func (e *Election) deciding() bool { return e.now().Before(e.until) }
@@ -89,8 +87,10 @@ func (e *Election) Changed() <-chan struct{} {
 
 // StepDown gives up the Lease because this replica cannot reach its store, and reports whether it
 // did: not if it does not decide, nor a second time before Answered. From the call on Deciding is
-// false. The replica contends again once another one had the Lease, or LeaseDuration has passed, or
-// the store has answered; so a store that is away for everybody passes the Lease around once.
+// false. The replica contends again once another one had the Lease, or RetryPeriod has passed, within
+// which every replica that lives looks twice at a Lease that is free, or the store has answered; so a
+// store that is away for everybody passes the Lease around once, and a replica that is alone is back
+// before anything has to be fenced.
 func (e *Election) StepDown() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -98,7 +98,7 @@ func (e *Election) StepDown() bool {
 		return false
 	}
 	e.outage = true
-	e.pausedUntil = e.now().Add(e.opts.LeaseDuration)
+	e.pausedUntil = e.now().Add(e.opts.RetryPeriod)
 	e.revoke()
 	e.wake()
 	return true
@@ -137,50 +137,42 @@ func (e *Election) paused() bool {
 	return e.now().Before(e.pausedUntil)
 }
 
-// grant takes in a write that succeeded: the right to decide counts from before it was sent. It
-// reports whether that changed anything that somebody may wait for.
-func (e *Election) grant(sent time.Time, r record) bool {
+// grant takes in a write that succeeded: the right to decide counts from before it was sent.
+func (e *Election) grant(sent time.Time, r record) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.now().Before(e.pausedUntil) {
-		return false // stepped down while the write was under way
+		return // stepped down while the write was under way
 	}
+	e.tell() // of a right that ended meanwhile
 	if e.epoch != r.transitions {
 		e.epoch, e.deciders, e.told = r.transitions, r.deciders, false
 	}
 	e.confirmed, e.until = sent, sent.Add(e.opts.RenewDeadline)
-	return e.tell()
+	e.tell()
 }
 
 // withdraw takes the right to decide away at once.
-func (e *Election) withdraw() bool {
+func (e *Election) withdraw() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.revoke()
+	e.revoke()
 }
 
-// notice tells subscribers about a right that ended by itself.
-func (e *Election) notice() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.tell()
-}
-
-func (e *Election) revoke() bool {
+func (e *Election) revoke() {
 	e.until = time.Time{}
-	return e.tell()
+	e.tell()
 }
 
 // tell wakes the subscribers if what they were last told is no longer so. The caller holds mu.
-func (e *Election) tell() bool {
+func (e *Election) tell() {
 	if e.deciding() == e.told {
-		return false
+		return
 	}
 	e.told = !e.told
 	for _, ch := range e.subscribers {
 		signal(ch)
 	}
-	return true
 }
 
 func (e *Election) wake() { signal(e.kick) }

@@ -325,3 +325,33 @@ func TestOptionsThatDoNotFitAreAllNamedAtOnce(t *testing.T) {
 		}
 	}
 }
+
+func TestWhoeverIsToldThatTheReplicaDoesNotDecideHearsOfTheLossAndOfTheReturn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var ahead atomic.Int64 // what the clock went on while the process stood still
+		e, err := election.New(election.Options{Leases: &store{}, Name: "conch", Identity: "a", Now: func() time.Time {
+			return time.Now().Add(time.Duration(ahead.Load()))
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed := e.Changed()
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); _ = e.Run(ctx) }()
+		<-changed
+		ahead.Store(int64(time.Minute))
+		if e.Deciding() { // asked before the loop had a chance to notice
+			t.Error("decides after a minute of sleep")
+		}
+		<-changed
+		pass(5 * time.Second)
+		<-changed
+		if !e.Deciding() {
+			t.Error("does not decide again")
+		}
+		cancel()
+		<-done
+	})
+}

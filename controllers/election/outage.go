@@ -40,10 +40,25 @@ func (e *Election) Watch(ctx context.Context, stores map[string]Store) error {
 		switch {
 		case backend == "":
 			e.Answered()
-		case silent && e.StepDown():
+		case silent && e.leisurely(stores) && e.StepDown():
 			log.Info("Stepped down: the backend does not answer this replica", "backend", backend)
 		}
 	}
+}
+
+// leisurely reports whether every grant lasts long enough for the Lease to be away and back. A lock
+// whose ttl is too short for that is better fenced in time by this replica, if it comes to that.
+func (e *Election) leisurely(stores map[string]Store) bool {
+	back := e.now().Add(e.opts.RetryPeriod)
+	for _, s := range stores {
+		for _, st := range s.States() {
+			g := st.Acquired.Grant
+			if st.Phase == keeper.PhaseHeld && !g.ValidUntil.IsZero() && g.ValidUntil.Sub(back) < st.Terms.TTL/2 {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // silentStore names a store with errors, if there is one, and tells whether its silence has lasted

@@ -32,9 +32,20 @@ func (r *redis) States() []keeper.State {
 	if r.interval == 0 {
 		return nil
 	}
-	slow := keeper.State{Phase: keeper.PhaseHeld, Terms: keeper.Terms{RenewInterval: 2 * r.interval}}
-	quick := keeper.State{Phase: keeper.PhaseHeld, Terms: keeper.Terms{RenewInterval: r.interval}}
-	return []keeper.State{slow, quick}
+	return []keeper.State{r.heldFor(2 * r.interval), r.heldFor(r.interval)}
+}
+
+// heldFor is a lock with that renewal interval and the ttl that goes with it by default.
+func (r *redis) heldFor(interval time.Duration) keeper.State {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last := r.answered
+	if last.IsZero() {
+		last = time.Now()
+	}
+	s := keeper.State{Phase: keeper.PhaseHeld, Terms: keeper.Terms{TTL: 6 * interval, RenewInterval: interval}}
+	s.Acquired.Grant.ValidUntil = last.Add(s.Terms.TTL)
+	return s
 }
 
 func (r *redis) stop()   { r.mu.Lock(); defer r.mu.Unlock(); r.answered = time.Now() }
@@ -86,7 +97,7 @@ func TestAStoreThatNeverAnsweredIsGivenTimeFromTheStart(t *testing.T) {
 		synctest.Wait()
 		watch(t, a, map[string]election.Store{"default": r})
 		between(t, "stepping down", until(t, time.Minute, func() bool { return !a.Deciding() }), 15*time.Second, 16*time.Second)
-		between(t, "the pause", until(t, time.Minute, a.Deciding), 15*time.Second, 16*time.Second)
+		between(t, "the pause", until(t, time.Minute, a.Deciding), 2*time.Second, 3*time.Second)
 		pass(time.Minute)
 		if !a.Deciding() {
 			t.Error("a stepped down a second time in one outage")
@@ -95,5 +106,22 @@ func TestAStoreThatNeverAnsweredIsGivenTimeFromTheStart(t *testing.T) {
 		pass(time.Second)
 		r.stop()
 		between(t, "stepping down again", until(t, time.Minute, func() bool { return !a.Deciding() }), 15*time.Second, 16*time.Second)
+	})
+}
+
+// A lock whose ttl leaves no time to hand the Lease over and back must be fenced by this replica, if it
+// comes to that: while nobody decides, nobody is stopped.
+func TestAReplicaStaysWhereAShortLockLeavesNoTimeForAnother(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := &redis{interval: time.Second}
+		a := start(t, &store{}, "a")
+		synctest.Wait()
+		watch(t, a, map[string]election.Store{"default": r})
+		r.stop()
+		pass(time.Minute)
+		if !a.Deciding() {
+			t.Error("a stepped down")
+		}
 	})
 }

@@ -52,11 +52,14 @@ type loop struct {
 	left int64
 	// failing is set while requests fail, so that only the first failure of a row is an error.
 	failing bool
+	// reported and epoch are what the log said last.
+	reported bool
+	epoch    int64
 }
 
 // step does what is due and returns how long to wait for the next one.
 func (l *loop) step(ctx context.Context) time.Duration {
-	defer l.report(l.e.notice)
+	defer l.report()
 	if !l.mine() {
 		if err := l.read(ctx); err != nil {
 			return l.failed(ctx, "Reading the Lease", err)
@@ -82,7 +85,7 @@ func (l *loop) read(ctx context.Context) error {
 	}
 	l.take(got)
 	if l.others(l.seen.record) {
-		l.report(l.e.withdraw)
+		l.e.withdraw()
 	}
 	return nil
 }
@@ -141,7 +144,7 @@ func (l *loop) hold(ctx context.Context) error {
 		return err
 	}
 	l.take(got)
-	l.report(func() bool { return l.e.grant(sent, recordOf(got)) })
+	l.e.grant(sent, recordOf(got))
 	return nil
 }
 
@@ -205,23 +208,24 @@ func (l *loop) failed(ctx context.Context, what string, err error) time.Duration
 	return o.RetryPeriod/8 + rand.N(o.RetryPeriod/8)
 }
 
-// report applies a change and logs it if it was one.
-func (l *loop) report(change func() bool) {
-	if !change() {
-		return
+// report logs a change, and sets off the news of a right that ended by itself.
+func (l *loop) report() {
+	deciding, epoch := l.e.Deciding(), l.e.Epoch()
+	switch {
+	case deciding && (!l.reported || l.epoch != epoch):
+		l.log.Info("This replica decides", "epoch", epoch)
+	case !deciding && l.reported:
+		l.log.Info("This replica decides no longer", "epoch", epoch)
 	}
-	if l.e.Deciding() {
-		l.log.Info("This replica decides", "epoch", l.e.Epoch())
-	} else {
-		l.log.Info("This replica decides no longer", "epoch", l.e.Epoch())
-	}
+	l.reported, l.epoch = deciding, epoch
 }
 
 // leave gives the Lease back at the end of the process, if it is ours.
 func (l *loop) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, releaseWithin)
 	defer cancel()
-	l.report(l.e.withdraw)
+	l.e.withdraw()
+	l.report()
 	for range releaseTries {
 		if l.lease == nil {
 			if err := l.read(ctx); err != nil {

@@ -54,13 +54,13 @@ func TestAStoreThatIsAwayForAllPassesTheLeaseAroundOnce(t *testing.T) {
 	})
 }
 
-func TestAReplicaThatIsAloneDecidesAgainAfterOneLeaseDuration(t *testing.T) {
+func TestAReplicaThatIsAloneDecidesAgainBeforeAnythingHasToBeFenced(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a := start(t, &store{}, "a")
 		pass(5 * time.Second)
 		a.StepDown()
-		between(t, "the pause", until(t, time.Minute, a.Deciding), 15*time.Second, 16*time.Second)
+		between(t, "the pause", until(t, time.Minute, a.Deciding), 2*time.Second, 3*time.Second)
 	})
 }
 

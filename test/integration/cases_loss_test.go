@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -60,6 +61,15 @@ func TestAKeyThatIsLostBetweenTwoStepsOfAStartIsNoticed(t *testing.T) {
 	t.Parallel()
 	isStatus := func(wr rig.Write) bool { return wr.Resource == "distributedlocks/status" }
 	isGate := func(wr rig.Write) bool { return wr.Resource == "pods" && wr.Method == http.MethodPatch }
+	afterGate := func() func(rig.Write) bool { // the hook is called for several writes at a time
+		var lifted atomic.Bool
+		return func(wr rig.Write) bool {
+			if isGate(wr) {
+				lifted.Store(true)
+			}
+			return isStatus(wr) && lifted.Load()
+		}
+	}
 	for name, when := range map[string]struct {
 		at       func(rig.Write) bool
 		before   bool
@@ -72,7 +82,7 @@ func TestAKeyThatIsLostBetweenTwoStepsOfAStartIsNoticed(t *testing.T) {
 		"after the status names the holder, before the gate is lifted": {
 			at: func(wr rig.Write) bool { return isStatus(wr) && wr.N == 2 }, wait: 3 * time.Second},
 		"between the gate and the status":      {at: isGate, started: true},
-		"while the status conflicts":           {at: func(wr rig.Write) bool { return isStatus(wr) && wr.N == 4 }, before: true, conflict: true, started: true},
+		"while the status conflicts":           {at: afterGate(), before: true, conflict: true, started: true},
 		"while the first status conflicts":     {at: func(wr rig.Write) bool { return isStatus(wr) && wr.N == 2 }, before: true, wait: 3 * time.Second, conflict: true},
 		"while the gate is lifted, and slowly": {at: isGate, wait: 3 * time.Second, started: true},
 	} {

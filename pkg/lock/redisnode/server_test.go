@@ -155,13 +155,15 @@ func TestAReplicaDecidesNothing(t *testing.T) {
 	calls := map[string]error{"renew": mistaken.renew(g), "release": mistaken.Release(t.Context(), g, lock.Leave{})}
 	_, calls["acquire"] = mistaken.Acquire(t.Context(), request(bob))
 	calls["abandon"] = mistaken.Abandon(t.Context(), key, cleo)
+	NewWithT(t).Eventually(func() lock.Token { return mistaken.view().Token }, patience).Should(Equal(g.Token))
+	calls["renew that need not extend"] = mistaken.Renew(t.Context(), []lock.Extension{{Grant: g, TTL: ttl / 2}})[0].Err
+	_, calls["the same owner again"] = mistaken.Acquire(t.Context(), lock.Request{Key: key, Owner: ann, TTL: ttl / 2})
 	gone := g
 	gone.Key.Name = "never seen"
 	calls["renew of what it does not know"] = mistaken.renew(gone)
 	for name, err := range calls {
 		unknown(t, name, err, lock.ReasonReadOnly)
 	}
-	NewWithT(t).Eventually(func() lock.Token { return mistaken.view().Token }, patience).Should(Equal(g.Token))
 	if f, err := mistaken.Describe(t.Context()); err != nil || f.Role != "slave" {
 		t.Fatalf("described %+v, %v", f, err)
 	}

@@ -1,5 +1,6 @@
 -- KEYS: lock, fence, last, meta. ARGV: tag, owner, ttl, floor, delay, home, since, layout
 -- Answers: granted | again (token, before, start after, ignored fencing token), held | lost (view), layout (version).
+master_only()
 local owner, ttl, floor = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local delay, home, since = tonumber(ARGV[5]), ARGV[6], tonumber(ARGV[7])
 

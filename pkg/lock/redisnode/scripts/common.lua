@@ -15,6 +15,10 @@ end
 
 local function begins(s, prefix) return prefix ~= '' and string.sub(s, 1, #prefix) == prefix end
 
+-- master_only stands first where something is decided. A replica may be behind, so it must neither confirm nor end a tenure: the key that
+-- is deleted never exists, so a master changes nothing, and a replica answers READONLY.
+local function master_only() redis.call('DEL', LAST .. ':none') end
+
 -- fencing reads a stored number; one that cannot be meant comes back as nil.
 local function fencing(s, limit)
   if not s or #s > MAX_DIGITS or not string.match(s, '^%d+$') then return nil end
@@ -71,10 +75,8 @@ local function reply(status, seen, last, highest)
   return {ARGV[1], status, seen.state, seen.kind, seen.value, int(seen.left), int(highest), last.owner, ending(seen, last)}
 end
 
--- refuse is a reply that ends somebody's hopes. A replica must not give it, for it may be behind: the key that is deleted never exists,
--- so a master changes nothing, and a replica answers READONLY. A foreign holder is noted down once, for whoever comes after it.
+-- refuse is a reply that ends somebody's hopes. A foreign holder is noted down once, for whoever comes after it.
 local function refuse(status, seen, last)
-  redis.call('DEL', LAST .. ':none')
   if seen.state == 'Foreign' and not last.foreign then
     redis.pcall('HSET', LAST, 'foreign', '1')
     redis.pcall('PEXPIRE', LAST, REMEMBER)

@@ -1,5 +1,6 @@
 -- KEYS: lock, fence, last. ARGV: tag, token, keep, unclean, channel
 -- Answers: released, or lost (view). What was released before stays so, also after one more tenure.
+master_only()
 local token, keep = ARGV[2], tonumber(ARGV[3])
 local seen, last = look(), past(redis.pcall)
 if seen.owner and seen.value == token then

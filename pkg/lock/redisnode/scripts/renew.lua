@@ -1,5 +1,6 @@
 -- KEYS: lock, fence, last. ARGV: tag, token, ttl, shorten
 -- Answers: renewed, or lost (view). The key is never created.
+master_only()
 local seen = look()
 if seen.owner and seen.value == ARGV[2] then
   extend(seen, tonumber(ARGV[3]), ARGV[4] == '1')
