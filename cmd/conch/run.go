@@ -12,6 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/conch-dev/conch/cmd/internal/settings"
+	"github.com/conch-dev/conch/pkg/lock/redisnode"
 )
 
 const (
@@ -33,6 +34,7 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
+	redisnode.RedirectLog(func(message string) { log.V(1).Info("The Redis client reports", "message", message) })
 	log.Info("Starting", "version", version, "config", o.config, "summary", summary(s))
 	process, err := buildProcess(ctx, o, s)
 	if err != nil || ctx.Err() != nil {

@@ -53,7 +53,7 @@ func (e *Election) leisurely(stores map[string]Store) bool {
 	for _, s := range stores {
 		for _, st := range s.States() {
 			g := st.Acquired.Grant
-			if st.Phase == keeper.PhaseHeld && !g.ValidUntil.IsZero() && g.ValidUntil.Sub(back) < st.Terms.TTL/2 {
+			if st.Phase == keeper.PhaseHeld && !g.ValidUntil.IsZero() && g.ValidUntil.Sub(back) < st.Terms.TTL*2/5 {
 				return false
 			}
 		}

@@ -8,9 +8,10 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
-	"github.com/conch-dev/conch/test/proxy"
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
+
+	"github.com/conch-dev/conch/test/proxy"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -80,7 +80,7 @@ func parseWords(raw []byte) ([]string, error) {
 	var words []string
 	for {
 		line, err := in.ReadString('\n')
-		if err == io.EOF && len(words) > 0 {
+		if errors.Is(err, io.EOF) && len(words) > 0 {
 			return words, nil
 		}
 		if err != nil || len(line) < 3 || line[0] != '$' {

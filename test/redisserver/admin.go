@@ -2,6 +2,7 @@ package redisserver
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -29,7 +30,7 @@ func (s *Server) Do(tb testing.TB, args ...any) any {
 	c := s.Client(tb)
 	defer func() { _ = c.Close() }()
 	value, err := c.Do(context.Background(), args...).Result()
-	if err != nil && err != redis.Nil {
+	if err != nil && !errors.Is(err, redis.Nil) {
 		tb.Fatalf("redis %v: %v", args, err)
 	}
 	return value

@@ -6,9 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/conch-dev/conch/test/redisserver"
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
+
+	"github.com/conch-dev/conch/test/redisserver"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

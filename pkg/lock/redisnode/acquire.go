@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -61,7 +62,7 @@ func (b *Backend) checkRequest(r lock.Request) error {
 
 // acquired builds the answer from: token, how the tenure before ended, wait, ignored fencing token.
 func acquired(operation string, r lock.Request, answer reply) (lock.Acquired, error) {
-	fields := append(answer.fields[1:], "", "", "", "")
+	fields := slices.Concat(answer.fields[1:], make([]string, 4))
 	owner, fence, ok := parseToken(fields[0])
 	if !ok || owner != r.Owner {
 		return lock.Acquired{}, unknown(operation, fmt.Errorf("%w (token %q)", errShift, fields[0]))

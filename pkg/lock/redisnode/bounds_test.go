@@ -9,10 +9,11 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/onsi/gomega"
+
 	"github.com/conch-dev/conch/pkg/lock"
 	"github.com/conch-dev/conch/pkg/lock/redisnode"
 	"github.com/conch-dev/conch/test/proxy"
-	. "github.com/onsi/gomega"
 )
 
 // C77: each call returns within its own limit, although the caller sets none and the server is silent.

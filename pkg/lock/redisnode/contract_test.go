@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
+
 	"github.com/conch-dev/conch/pkg/lock/locktest"
 )
 

@@ -10,11 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
 	"github.com/conch-dev/conch/pkg/lock"
 	"github.com/conch-dev/conch/pkg/lock/redisnode"
 	"github.com/conch-dev/conch/test/redisserver"
-	"github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
 )
 
 // shared is one server for all tests that only need a key space of their own, which is a database for the keys and a prefix for the
@@ -174,7 +175,9 @@ func (c *travel) Advance(d time.Duration) {
 
 // tick lets the server's clock go on by at least a millisecond.
 func (c *travel) tick() {
-	for began := c.do("EVAL", serverTime, 0); c.do("EVAL", serverTime, 0) == began; {
+	began := c.do("EVAL", serverTime, 0)
+	for now := began; now == began; {
+		now = c.do("EVAL", serverTime, 0)
 	}
 }
 

@@ -9,10 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/conch-dev/conch/pkg/lock"
 	"github.com/conch-dev/conch/pkg/lock/redisnode"
 	"github.com/conch-dev/conch/test/proxy"
-	"github.com/google/go-cmp/cmp"
 )
 
 func TestKeysStandAsDocumented(t *testing.T) {

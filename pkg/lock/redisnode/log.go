@@ -7,9 +7,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// RedirectLog sends what the Redis client has to say about its connections to print, which must be quick and may be called concurrently.
+// RedirectLog sends what the Redis client has to say about its connections to write, which must be quick and may be called concurrently.
 // It counts for the whole process, so it is for a program's main, once, before the first New. By default the client writes to stderr.
-func RedirectLog(print func(message string)) { redis.SetLogger(redirected(print)) }
+func RedirectLog(write func(message string)) { redis.SetLogger(redirected(write)) }
 
 type redirected func(string)
 

@@ -7,8 +7,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/conch-dev/conch/pkg/lock"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/conch-dev/conch/pkg/lock"
 )
 
 const (
@@ -25,10 +26,7 @@ func (b *Backend) Notify(ctx context.Context, hint func(lock.Key), missed func()
 	wait := firstResubscribe
 	for ctx.Err() == nil {
 		subscribed, err := b.listen(ctx, hint, missed)
-		if ctx.Err() != nil {
-			return nil
-		}
-		if isFinal(err) {
+		if ctx.Err() == nil && isFinal(err) {
 			return unknown("notify", err)
 		}
 		if subscribed {

@@ -10,8 +10,9 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/conch-dev/conch/pkg/lock"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/conch-dev/conch/pkg/lock"
 )
 
 // maxMessage bounds what is quoted of a server's answer.

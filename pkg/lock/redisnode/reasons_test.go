@@ -14,10 +14,11 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/onsi/gomega"
+
 	"github.com/conch-dev/conch/pkg/lock"
 	"github.com/conch-dev/conch/pkg/lock/redisnode"
 	"github.com/conch-dev/conch/test/proxy"
-	. "github.com/onsi/gomega"
 )
 
 // canary is a password that must turn up nowhere (C143).

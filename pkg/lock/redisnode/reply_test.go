@@ -8,10 +8,11 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/onsi/gomega"
+
 	"github.com/conch-dev/conch/pkg/lock"
 	"github.com/conch-dev/conch/pkg/lock/redisnode"
 	"github.com/conch-dev/conch/test/proxy"
-	. "github.com/onsi/gomega"
 )
 
 // C01, M1: the connection breaks after the script ran. The client sends it again by itself, which must not end in "held by another".

@@ -7,10 +7,11 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/onsi/gomega"
+
 	"github.com/conch-dev/conch/pkg/lock"
 	"github.com/conch-dev/conch/pkg/lock/redisnode"
 	"github.com/conch-dev/conch/test/redisserver"
-	. "github.com/onsi/gomega"
 )
 
 // own starts a server for one test.
@@ -150,8 +151,8 @@ func TestFailoverToALaggingReplica(t *testing.T) {
 func TestAReplicaDecidesNothing(t *testing.T) {
 	t.Parallel()
 	master, replica := replicated(t)
-	real, mistaken := open(t, master.Addr(), samePlace), open(t, replica.Addr(), samePlace)
-	g := real.acquire(request(ann)).Grant
+	right, mistaken := open(t, master.Addr(), samePlace), open(t, replica.Addr(), samePlace)
+	g := right.acquire(request(ann)).Grant
 	calls := map[string]error{"renew": mistaken.renew(g), "release": mistaken.Release(t.Context(), g, lock.Leave{})}
 	_, calls["acquire"] = mistaken.Acquire(t.Context(), request(bob))
 	calls["abandon"] = mistaken.Abandon(t.Context(), key, cleo)
@@ -167,7 +168,7 @@ func TestAReplicaDecidesNothing(t *testing.T) {
 	if f, err := mistaken.Describe(t.Context()); err != nil || f.Role != "slave" {
 		t.Fatalf("described %+v, %v", f, err)
 	}
-	if err := real.renew(g); err != nil {
+	if err := right.renew(g); err != nil {
 		t.Fatal(err)
 	}
 }
