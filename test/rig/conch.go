@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -118,17 +119,29 @@ func (c *Conch) launch(bin, config, kubeconfig, identity string) error {
 	c.cmd = exec.Command(bin, "--config", config, "--kubeconfig", kubeconfig, "--identity", identity)
 	c.cmd.Stdout, c.cmd.Stderr = log, log
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := c.cmd.Start(); err != nil {
+	started := make(chan error)
+	go c.live(started)
+	if err := <-started; err != nil {
 		return fmt.Errorf("start %s: %w", c.Name, err)
 	}
-	go func() {
-		err := c.cmd.Wait()
-		c.mu.Lock()
-		c.err = err
-		c.mu.Unlock()
-		close(c.done)
-	}()
 	return nil
+}
+
+// live starts the process and stays until it has ended, on one thread: the kernel sends the
+// parent-death signal when the thread that forked ends.
+func (c *Conch) live(started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	err := c.cmd.Start()
+	started <- err
+	if err != nil {
+		return
+	}
+	err = c.cmd.Wait()
+	c.mu.Lock()
+	c.err = err
+	c.mu.Unlock()
+	close(c.done)
 }
 
 // Ready waits until the replica says that it is ready.
