@@ -15,6 +15,8 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 TEST_TIMEOUT ?= 25m
 # TESTFLAGS go to every `go test`, such as -json, -short, -run NAME or -count=1.
 TESTFLAGS ?=
+# Most of a test's time is waiting for leases, so more of them run at once than there are cores.
+PARALLEL ?= 6
 # RACE lists the packages that start goroutines.
 RACE ?= ./pkg/lock/... ./controllers/... ./test/nodeagent/...
 
@@ -71,7 +73,7 @@ redis: ## Make sure that redis-server is there
 
 .PHONY: test
 test: controlplane redis ## Run every test against a real Redis and a real control plane
-	go test -count=1 $(TESTFLAGS) -timeout $(TEST_TIMEOUT) ./...
+	go test -count=1 -parallel $(PARALLEL) $(TESTFLAGS) -timeout $(TEST_TIMEOUT) ./...
 
 .PHONY: race
 race: controlplane redis ## Run the packages with goroutines under the race detector
@@ -79,7 +81,7 @@ race: controlplane redis ## Run the packages with goroutines under the race dete
 
 .PHONY: soak
 soak: controlplane redis ## Run every test at full counts and durations (hours)
-	CONCH_SOAK=full go test -count=1 -timeout 4h ./...
+	CONCH_SOAK=full go test -count=1 -parallel $(PARALLEL) -timeout 4h ./...
 
 .PHONY: bench-handover
 bench-handover: controlplane redis ## Time 100 handovers in one cluster
