@@ -8,6 +8,7 @@ TOOLS := $(BIN)/tools
 CONTROLLER_GEN := $(TOOLS)/controller-gen
 GOLANGCI_LINT := $(TOOLS)/golangci-lint
 KUSTOMIZE := $(TOOLS)/kustomize
+HELM := $(TOOLS)/helm
 CONTROLPLANE ?= $(CURDIR)/$(BIN)/controlplane
 KUBECTL ?= $(CONTROLPLANE)/kubectl
 IMAGE ?= conch:latest
@@ -56,6 +57,7 @@ generate: $(CONTROLLER_GEN) manifests ## Generate deep copies, the CRD and the r
 manifests: $(CONTROLLER_GEN) ## Generate the CRD and the role from markers
 	$(CONTROLLER_GEN) crd paths=./api/... output:crd:dir=config/crd/bases
 	$(CONTROLLER_GEN) rbac:roleName=conch paths=./controllers/... output:rbac:dir=config/rbac
+	hack/chart.sh
 
 .PHONY: golden
 golden: controlplane ## Write anew what kubectl prints, as test/api expects it
@@ -72,7 +74,7 @@ redis: ## Make sure that redis-server is there
 	hack/redis.sh
 
 .PHONY: test
-test: controlplane redis ## Run every test against a real Redis and a real control plane
+test: controlplane redis $(HELM) ## Run every test against a real Redis and a real control plane
 	go test -count=1 -parallel $(PARALLEL) $(TESTFLAGS) -timeout $(TEST_TIMEOUT) ./...
 
 .PHONY: race
@@ -80,7 +82,7 @@ race: controlplane redis ## Run the packages with goroutines under the race dete
 	go test -race -count=1 $(TESTFLAGS) -timeout $(TEST_TIMEOUT) $(RACE)
 
 .PHONY: soak
-soak: controlplane redis ## Run every test at full counts and durations (hours)
+soak: controlplane redis $(HELM) ## Run every test at full counts and durations (hours)
 	CONCH_SOAK=full go test -count=1 -parallel $(PARALLEL) -timeout 4h ./...
 
 .PHONY: bench-handover
@@ -119,7 +121,7 @@ image: ## Build the container image; IMAGE=NAME
 	docker build --build-arg VERSION=$(VERSION) -t $(IMAGE) .
 
 .PHONY: tools
-tools: $(CONTROLLER_GEN) $(GOLANGCI_LINT) $(KUSTOMIZE) ## Build the pinned tools into bin/tools
+tools: $(CONTROLLER_GEN) $(GOLANGCI_LINT) $(KUSTOMIZE) $(HELM) ## Build the pinned tools into bin/tools
 
 # The pins stand in hack/tools/go.mod; a change there builds them anew.
 $(CONTROLLER_GEN): PKG = sigs.k8s.io/controller-tools/cmd/controller-gen
@@ -128,6 +130,10 @@ $(KUSTOMIZE): PKG = sigs.k8s.io/kustomize/kustomize/v5
 $(CONTROLLER_GEN) $(GOLANGCI_LINT) $(KUSTOMIZE): hack/tools/go.mod hack/tools/go.sum
 	@mkdir -p $(TOOLS)
 	CGO_ENABLED=0 go -C hack/tools build -trimpath -ldflags "-s -w" -o $(CURDIR)/$@ $(PKG)
+
+$(HELM): hack/helm/go.mod hack/helm/go.sum
+	@mkdir -p $(TOOLS)
+	CGO_ENABLED=0 go -C hack/helm build -trimpath -ldflags "-s -w" -o $(CURDIR)/$@ helm.sh/helm/v4/cmd/helm
 
 ##@ Deploy
 

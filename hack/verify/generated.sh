@@ -22,4 +22,8 @@ check() {
 check config/crd/bases/conch.dev_distributedlocks.yaml "$dir/crd/conch.dev_distributedlocks.yaml"
 check config/rbac/role.yaml "$dir/rbac/role.yaml"
 check api/v1alpha1/zz_generated.deepcopy.go "$dir/object/zz_generated.deepcopy.go"
+hack/chart.sh "$dir/chart"
+for part in crds/conch.dev_distributedlocks.yaml templates/rbac.yaml templates/policy.yaml; do
+	check "charts/conch/$part" "$dir/chart/$part"
+done
 exit "$stale"
