@@ -98,7 +98,10 @@ func (p *pass) continueHold(snap plan.Snapshot) {
 }
 
 func (p *pass) ask(id keeper.ID, req lock.Request) {
-	p.mem.attempt = &attempt{id: id, keeper: p.terms.backend, since: p.now, epoch: p.r.opts.Election.Epoch()}
+	p.mem.attempt = &attempt{
+		id: id, keeper: p.terms.backend, since: p.now, epoch: p.r.opts.Election.Epoch(),
+		request: req, terms: p.terms.keeperTerms(),
+	}
 	p.r.index.set(id, p.name)
 	p.keeper.Acquire(keeper.Want{Request: req, Terms: p.terms.keeperTerms()})
 }

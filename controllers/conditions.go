@@ -55,7 +55,7 @@ func (p *pass) readyCondition(snap plan.Snapshot, dec plan.Decision) metav1.Cond
 	case !snap.Store.Unanswered.IsZero():
 		c := p.backendCondition()
 		return condition(lockv1alpha1.ConditionReady, false, c.Reason, c.Message, gen)
-	case dec.Reason == plan.Unreachable, dec.Reason == plan.OthersActive, dec.Reason == plan.HeldByForeign:
+	case dec.Reason == plan.CannotTell, dec.Reason == plan.Unreachable, dec.Reason == plan.OthersActive, dec.Reason == plan.HeldByForeign:
 		return condition(lockv1alpha1.ConditionReady, false, string(dec.Reason), dec.Message, gen)
 	case p.terms.timing.TTL < shortTTL:
 		return condition(lockv1alpha1.ConditionReady, true, lockv1alpha1.ReasonTTLTooShort,

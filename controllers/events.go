@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	lockv1alpha1 "github.com/conch-dev/conch/api/v1alpha1"
 	"github.com/conch-dev/conch/controllers/plan"
 )
 
@@ -73,5 +74,17 @@ func (p *pass) send(notes []note) {
 	}
 	for _, n := range notes {
 		p.r.opts.Recorder.Eventf(about, related, n.kind, n.reason, n.action, "%s", n.text)
+	}
+}
+
+// tellMistakes tells the owner of a pod, once, that its mark says nothing.
+func (p *pass) tellMistakes() {
+	for _, pod := range p.mistaken {
+		if _, told := p.mem.told[pod.UID]; told {
+			continue
+		}
+		p.mem.told[pod.UID] = struct{}{}
+		p.r.opts.Recorder.Eventf(pod, nil, corev1.EventTypeWarning, "UnknownMark", "Ignore",
+			"label %s must be leader or exclusive, not %q: conch leaves this pod alone", lockv1alpha1.LabelSingleton, pod.Labels[lockv1alpha1.LabelSingleton])
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/conch-dev/conch/pkg/lock"
 	"github.com/conch-dev/conch/pkg/lock/keeper"
 )
 
@@ -15,6 +16,7 @@ func (p *pass) keep(ctx context.Context) {
 		return
 	}
 	p.dropAttempt(ctx)
+	p.followSpec()
 	p.tidy()
 	if !p.ours() {
 		p.dropKept()
@@ -42,13 +44,31 @@ func (p *pass) outdated(s keeper.State) bool {
 	return int64(s.Acquired.Grant.FencingToken) < p.status.FencingToken && s.Phase != keeper.PhaseWaiting
 }
 
+// followSpec makes an attempt under way ask for what the spec says now.
+func (p *pass) followSpec() {
+	a, want := p.mem.attempt, p.terms.keeperTerms()
+	if a == nil || a.terms == want {
+		return
+	}
+	if s, ok := p.keeper.State(a.id); !ok || s.Phase != keeper.PhaseWaiting {
+		return
+	}
+	a.terms, a.request.TTL, a.request.Settle = want, want.TTL, p.terms.settle(p.r.opts.Cluster)
+	if a.continuing {
+		a.request.Settle = lock.Settle{}
+	}
+	p.keeper.Acquire(keeper.Want{Request: a.request, Terms: want})
+}
+
+// rememberKept notes what is kept, and under which terms the store knows it: those of the attempt that
+// it came from, which may not be the spec's any more.
 func (p *pass) rememberKept(id keeper.ID) {
-	since := p.now
+	since, terms := p.now, p.terms.keeperTerms()
 	if a := p.mem.attempt; a != nil && a.id == id {
-		since, p.mem.attempt = a.since, nil
+		since, terms, p.mem.attempt = a.since, a.terms, nil
 	}
 	if p.mem.kept == nil {
-		p.mem.kept = &kept{id: id, keeper: p.terms.backend, since: since, terms: p.terms.keeperTerms()}
+		p.mem.kept = &kept{id: id, keeper: p.terms.backend, since: since, terms: terms}
 	}
 	p.r.index.set(id, p.name)
 }

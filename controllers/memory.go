@@ -25,6 +25,8 @@ type memory struct {
 	unlabelled map[types.UID]time.Time
 	// heard is the newest heartbeat of the nodes that vanished candidates were bound to.
 	heard map[string]heartbeat
+	// told are pods that an Event said what is wrong with.
+	told map[types.UID]struct{}
 	// backOff is how long the candidates of a group stand back after giving the lock up.
 	backOff map[string]backOff
 	// terms are the effective values of the newest pass, for when the object is gone.
@@ -41,6 +43,9 @@ type attempt struct {
 	candidate  plan.Holder
 	since      time.Time
 	continuing bool
+	// request and terms are what the keeper was last told to ask for.
+	request lock.Request
+	terms   keeper.Terms
 	// epoch is the term in which the attempt began. In a later one it may have been cleared away by
 	// whoever decided in between.
 	epoch int64
@@ -91,7 +96,7 @@ func (m *memories) of(name types.NamespacedName) *memory {
 		mem = &memory{
 			leaving:  map[keeper.ID]string{},
 			vanished: map[types.UID]time.Time{}, unlabelled: map[types.UID]time.Time{}, backOff: map[string]backOff{},
-			heard: map[string]heartbeat{},
+			heard: map[string]heartbeat{}, told: map[types.UID]struct{}{},
 		}
 		m.m[name] = mem
 	}

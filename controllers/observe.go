@@ -31,6 +31,8 @@ type pass struct {
 	// candidates, and the pods they were made from. A vanished holder is a candidate without pod.
 	candidates []plan.Candidate
 	pods       map[string]*corev1.Pod
+	// mistaken are pods whose mark says nothing that conch knows. They are left alone.
+	mistaken []*corev1.Pod
 	// again asks for another pass at once: no watch tells of a status that only memory has.
 	again bool
 }
@@ -95,6 +97,10 @@ func (p *pass) readPods(ctx context.Context) error {
 	}
 	for i := range list.Items {
 		pod := &list.Items[i]
+		if !knownMark(pod) {
+			p.mistaken = append(p.mistaken, pod)
+			continue
+		}
 		c := p.candidate(pod, true)
 		p.pods[c.UID] = pod
 		p.candidates = append(p.candidates, c)
@@ -186,6 +192,15 @@ func (p *pass) snapshot() plan.Snapshot {
 			Contending: p.r.opts.Contending(), IdentityConflict: p.r.opts.Identity.Conflict(),
 		},
 	}
+}
+
+// knownMark reports whether a pod's mark is one that conch acts on.
+func knownMark(pod *corev1.Pod) bool {
+	switch pod.Labels[lockv1alpha1.LabelSingleton] {
+	case lockv1alpha1.SingletonLeader, lockv1alpha1.SingletonExclusive:
+		return true
+	}
+	return false
 }
 
 func modeOf(pod *corev1.Pod) plan.Mode {

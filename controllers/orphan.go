@@ -54,7 +54,7 @@ func (p *pass) lockMissed(dec plan.Decision) {
 	for _, c := range p.candidates {
 		if pod := p.pods[c.UID]; pod != nil && c.Eligible(p.now) {
 			p.r.opts.Recorder.Eventf(pod, nil, corev1.EventTypeWarning, "LockNotFound", "Wait",
-				"there is no DistributedLock %q in this namespace: the pod waits until there is one", p.name.Name)
+				"there is no DistributedLock %q in this namespace: conch starts nothing for this pod until there is one", p.name.Name)
 		}
 	}
 }

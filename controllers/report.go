@@ -20,6 +20,7 @@ func (p *pass) report(ctx context.Context, snap plan.Snapshot, dec plan.Decision
 	if dec.Reason == plan.NotDeciding || !p.r.opts.Election.Deciding() {
 		return nil
 	}
+	p.tellMistakes()
 	if p.lock == nil {
 		p.reportOrphan(ctx, dec)
 		return nil
