@@ -55,8 +55,8 @@ func TestARebootChangesTheBootIDAndRestartsThePod(t *testing.T) {
 }
 
 func TestAPodForceDeletedWhileItsNodeIsOffDoesNotComeBack(t *testing.T) {
-	b := newBed(t)
 	marks := filepath.Join(t.TempDir(), "marks")
+	b := newBed(t)
 	b.create(script("erased", "echo run >>"+marks+"; "+forever))
 	node := b.ready("erased").Spec.NodeName
 	b.Expect(b.agent.PowerOff(t.Context(), node)).To(Succeed())
@@ -70,8 +70,8 @@ func TestAPodForceDeletedWhileItsNodeIsOffDoesNotComeBack(t *testing.T) {
 }
 
 func TestAPausedPodStandsStill(t *testing.T) {
+	beat := filepath.Join(t.TempDir(), "beat") // before the bed, so that it goes after the writer
 	b := newBed(t)
-	beat := filepath.Join(t.TempDir(), "beat")
 	b.create(script("frozen-1", "while :; do echo . >>"+beat+"; sleep 0.02; done"))
 	b.ready("frozen-1")
 	size := func() int64 {

@@ -26,8 +26,8 @@ func field(name, path string) corev1.EnvVar {
 }
 
 func TestTheEnvironmentComesFromFieldsConfigMapsAndSecrets(t *testing.T) {
-	b := newBed(t)
 	out := filepath.Join(t.TempDir(), "env")
+	b := newBed(t)
 	_, err := b.client.CoreV1().ConfigMaps(b.ns).Create(t.Context(), &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: "settings"}, Data: map[string]string{"color": "blue"}}, metav1.CreateOptions{})
 	b.Expect(err).NotTo(HaveOccurred())
@@ -56,8 +56,8 @@ func TestTheEnvironmentComesFromFieldsConfigMapsAndSecrets(t *testing.T) {
 }
 
 func TestFilesOfVolumesFollowTheirSources(t *testing.T) {
-	b := newBed(t)
 	rootNote := filepath.Join(t.TempDir(), "root")
+	b := newBed(t)
 	_, err := b.client.CoreV1().ConfigMaps(b.ns).Create(t.Context(), &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: "settings"}, Data: map[string]string{"color": "blue"}}, metav1.CreateOptions{})
 	b.Expect(err).NotTo(HaveOccurred())

@@ -175,8 +175,8 @@ func TestAForceDeletedPodLivesOutItsGrace(t *testing.T) {
 }
 
 func TestInitContainersRunFirstAndSidecarsStopLast(t *testing.T) {
-	b := newBed(t)
 	dir := t.TempDir()
+	b := newBed(t)
 	always := corev1.ContainerRestartPolicyAlways
 	note := func(word string) string { return fmt.Sprintf("echo %s >>%s/notes; ", word, dir) }
 	b.create(script("ordered", note("main"), func(p *corev1.Pod) {
