@@ -62,6 +62,7 @@ type kept struct {
 type heartbeat struct {
 	renewed time.Time
 	seen    time.Time
+	first   time.Time
 }
 
 type backOff struct {

@@ -57,32 +57,34 @@ func (p *pass) addNode(ctx context.Context, c *plan.Candidate, h plan.Holder) er
 	if c.Body.Exists {
 		return nil
 	}
-	c.Body.Node.HeardAt, err = p.heardOf(ctx, name)
+	c.Body.Node.HeardFirst, c.Body.Node.HeardAt, err = p.heardOf(ctx, name, c.UID)
 	return err
 }
 
 // heardOf is when this process last saw the node's Lease change. Only what the kubelet writes after
 // a pod's grace is over shows that it was there to end it.
-func (p *pass) heardOf(ctx context.Context, node string) (time.Time, error) {
+func (p *pass) heardOf(ctx context.Context, node, uid string) (first, last time.Time, err error) {
 	var lease coordinationv1.Lease
-	err := p.r.opts.APIReader.Get(ctx, types.NamespacedName{Namespace: corev1.NamespaceNodeLease, Name: node}, &lease)
+	err = p.r.opts.APIReader.Get(ctx, types.NamespacedName{Namespace: corev1.NamespaceNodeLease, Name: node}, &lease)
 	if apierrors.IsNotFound(err) {
-		return time.Time{}, nil
+		return time.Time{}, time.Time{}, nil
 	}
 	if err != nil {
-		return time.Time{}, fmt.Errorf("read the heartbeat of node %s: %w", node, err)
+		return time.Time{}, time.Time{}, fmt.Errorf("read the heartbeat of node %s: %w", node, err)
 	}
-	last, known := p.mem.heard[node]
-	if renewed := timeOf(lease.Spec.RenewTime); !known || renewed.After(last.renewed) {
-		// The first look says when the kubelet was alive at the latest by its own clock, not ours.
-		seen := time.Time{}
+	key := node + "/" + uid
+	h, known := p.mem.heard[key]
+	if renewed := timeOf(lease.Spec.RenewTime); !known || renewed.After(h.renewed) {
+		h.renewed = renewed
 		if known {
-			seen = p.now
+			h.seen = p.now
+			if h.first.IsZero() {
+				h.first = p.now
+			}
 		}
-		last = heartbeat{renewed: renewed, seen: seen}
-		p.mem.heard[node] = last
+		p.mem.heard[key] = h
 	}
-	return last.seen, nil
+	return h.first, h.seen, nil
 }
 
 // addUnknownNode judges a vanished holder that was never seen on a node: it may have been bound
@@ -95,7 +97,7 @@ func (p *pass) addUnknownNode(ctx context.Context, c *plan.Candidate) error {
 	if err := p.r.opts.Client.List(ctx, &nodes); err != nil {
 		return fmt.Errorf("list nodes: %w", err)
 	}
-	all := plan.Node{Ready: true, HeardAt: p.now}
+	all := plan.Node{Ready: true, HeardAt: p.now, HeardFirst: c.Body.VanishedAt}
 	for i := range nodes.Items {
 		n := nodeOf(&nodes.Items[i], "")
 		all.Ready = all.Ready && n.Ready

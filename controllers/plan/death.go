@@ -37,6 +37,8 @@ type Node struct {
 	// HeardAt is when this process last saw a new heartbeat of the node's kubelet. Ready alone says
 	// little: it stays for the better part of a minute after the last one.
 	HeardAt time.Time
+	// HeardFirst is the first such time after the candidate vanished.
+	HeardFirst time.Time
 	// Rebooted is true if its bootID is not the one the holder started under.
 	Rebooted bool
 }
@@ -104,7 +106,10 @@ func vanished(now time.Time, b Body, fenceGrace time.Duration) Death {
 	if b.VanishedAt.IsZero() || !b.Node.Ready {
 		return Death{Why: "it vanished and its node is not ready"}
 	}
-	after := later(b.VanishedAt, b.Node.ReadySince).Add(b.Grace + fenceGrace)
+	if b.Node.HeardFirst.IsZero() {
+		return Death{Why: "it vanished, and its kubelet has not been heard of since", After: now.Add(heartbeatLook)}
+	}
+	after := later(later(b.VanishedAt, b.Node.ReadySince), b.Node.HeardFirst).Add(b.Grace + fenceGrace)
 	if now.Before(after) {
 		return Death{Why: "it vanished; its grace is not over", After: after}
 	}

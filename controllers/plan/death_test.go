@@ -12,8 +12,8 @@ import (
 // TestOnlyProofIsDeath goes through what counts as death, one rule after the other, and what looks
 // like it. Cases C31 and C39.
 func TestOnlyProofIsDeath(t *testing.T) {
-	well := plan.Node{Ready: true, ReadySince: in(-time.Hour), HeardAt: now}
-	back := plan.Node{Ready: true, ReadySince: in(-10 * time.Second), Rebooted: true}
+	well := plan.Node{Ready: true, ReadySince: in(-time.Hour), HeardFirst: in(-time.Hour), HeardAt: now}
+	back := plan.Node{Ready: true, ReadySince: in(-10 * time.Second), HeardFirst: in(-10 * time.Second), Rebooted: true}
 	tests := map[string]struct {
 		body      plan.Body
 		confirmed bool
@@ -80,15 +80,19 @@ func TestOnlyProofIsDeath(t *testing.T) {
 			want: plan.Death{Confirmed: true, Why: "it vanished and its grace is over"},
 		},
 		"(c) it is not dead as long as its kubelet has not been heard of since": {
-			body: plan.Body{Bound: true, Grace: podGrace, VanishedAt: in(-time.Hour), Node: plan.Node{Ready: true, HeardAt: in(-time.Hour)}},
+			body: plan.Body{Bound: true, Grace: podGrace, VanishedAt: in(-time.Hour), Node: plan.Node{Ready: true, HeardFirst: in(-time.Hour), HeardAt: in(-time.Hour)}},
 			want: plan.Death{Why: "it vanished, and its kubelet has not been heard of since its grace is over", After: in(time.Second)},
+		},
+		"(c) its grace counts from the first heartbeat after it vanished: a node that was cut off learns of it only then": {
+			body: plan.Body{Bound: true, Grace: podGrace, VanishedAt: in(-time.Hour), Node: plan.Node{Ready: true, ReadySince: in(-2 * time.Hour), HeardFirst: now, HeardAt: now}},
+			want: plan.Death{Why: "it vanished; its grace is not over", After: in(podGrace + fenceGrace)},
 		},
 		"(c) it is not dead while its node is not ready": {
 			body: plan.Body{Bound: true, Final: true, Grace: podGrace, VanishedAt: in(-time.Hour)},
 			want: plan.Death{Why: "it vanished and its node is not ready"},
 		},
 		"(c) a node that was away in between starts the count over": {
-			body: plan.Body{Bound: true, Grace: podGrace, VanishedAt: in(-time.Hour), Node: plan.Node{Ready: true, ReadySince: in(-time.Second), HeardAt: now}},
+			body: plan.Body{Bound: true, Grace: podGrace, VanishedAt: in(-time.Hour), Node: plan.Node{Ready: true, ReadySince: in(-time.Second), HeardFirst: in(-time.Hour), HeardAt: now}},
 			want: plan.Death{Why: "it vanished; its grace is not over", After: in(podGrace + fenceGrace - time.Second)},
 		},
 		"(c) a pod of which nobody knows when it vanished is not dead": {

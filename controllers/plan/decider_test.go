@@ -38,13 +38,14 @@ type decider struct {
 	keptAt  time.Time
 	graves  map[string]object
 	missed  map[string]time.Time
+	heard   map[string]time.Time // the first heartbeat after a candidate was missed
 	dirty   bool
 	due     time.Time
 }
 
 func (d *decider) restart(now time.Time) {
 	d.started, d.entries, d.attempt, d.kept = now, map[string]*entry{}, nil, ""
-	d.graves, d.missed, d.dirty = map[string]object{}, map[string]time.Time{}, true
+	d.graves, d.missed, d.heard, d.dirty = map[string]object{}, map[string]time.Time{}, map[string]time.Time{}, true
 }
 
 // keep is a second of the keeper's life.
@@ -197,8 +198,11 @@ func (d *decider) place(now time.Time, c *plan.Candidate, on *machine) {
 	heard := time.Time{}
 	if on.up && !on.gone {
 		heard = now
+		if _, known := d.heard[c.UID]; !known && !c.Body.Exists && now.After(c.Body.VanishedAt) {
+			d.heard[c.UID] = now
+		}
 	}
-	c.Body.Node = plan.Node{HeardAt: heard, Gone: on.gone, Ready: on.up && !on.gone, ReadySince: on.since, Rebooted: was != "" && was != boot}
+	c.Body.Node = plan.Node{HeardFirst: d.heard[c.UID], HeardAt: heard, Gone: on.gone, Ready: on.up && !on.gone, ReadySince: on.since, Rebooted: was != "" && was != boot}
 }
 
 func (d *decider) missing(now time.Time, h plan.Holder) plan.Candidate {

@@ -102,7 +102,7 @@ func standby(name string, age time.Duration) plan.Candidate {
 func onNode(c plan.Candidate) plan.Candidate {
 	c.NodeName, c.BootID = "node-1", "boot-1"
 	c.Body.Bound = true
-	c.Body.Node = plan.Node{Ready: true, ReadySince: in(-24 * time.Hour), HeardAt: now}
+	c.Body.Node = plan.Node{Ready: true, ReadySince: in(-24 * time.Hour), HeardFirst: in(-24 * time.Hour), HeardAt: now}
 	return c
 }
 
