@@ -31,12 +31,12 @@ func (p *pass) act(ctx context.Context, snap plan.Snapshot, dec plan.Decision) e
 	case plan.Stop:
 		return p.stopTarget(ctx, a)
 	default:
-		return p.order(snap, a)
+		return p.order(ctx, snap, a)
 	}
 }
 
-// order gives the keeper an order; none of them waits.
-func (p *pass) order(snap plan.Snapshot, a plan.Action) error {
+// order gives the keeper an order; none of them waits for the store.
+func (p *pass) order(ctx context.Context, snap plan.Snapshot, a plan.Action) error {
 	if p.keeper == nil {
 		return nil
 	}
@@ -48,10 +48,7 @@ func (p *pass) order(snap plan.Snapshot, a plan.Action) error {
 	case plan.CallOff:
 		p.callOff()
 	case plan.Sweep:
-		left := keeper.ID{Key: p.terms.key, Owner: lock.Owner(snap.Store.Seen.Holder.Owner)}
-		if _, underWay := p.mem.leaving[left]; !underWay {
-			p.abandon(p.terms.backend, left)
-		}
+		return p.sweep(ctx, snap.Store.Seen.Holder)
 	case plan.Release:
 		id := keeper.ID{Key: p.terms.key, Owner: lock.Owner(snap.Status.Holder.Owner)}
 		p.keeper.Release(id, lock.Leave{Unclean: a.Unclean})

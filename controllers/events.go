@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	lockv1alpha1 "github.com/conch-dev/conch/api/v1alpha1"
 	"github.com/conch-dev/conch/controllers/plan"
@@ -79,12 +80,14 @@ func (p *pass) send(notes []note) {
 
 // tellMistakes tells the owner of a pod, once, that its mark says nothing.
 func (p *pass) tellMistakes() {
+	told := make(map[types.UID]struct{}, len(p.mistaken))
 	for _, pod := range p.mistaken {
-		if _, told := p.mem.told[pod.UID]; told {
+		told[pod.UID] = struct{}{}
+		if _, before := p.mem.told[pod.UID]; before {
 			continue
 		}
-		p.mem.told[pod.UID] = struct{}{}
 		p.r.opts.Recorder.Eventf(pod, nil, corev1.EventTypeWarning, "UnknownMark", "Ignore",
 			"label %s must be leader or exclusive, not %q: conch leaves this pod alone", lockv1alpha1.LabelSingleton, pod.Labels[lockv1alpha1.LabelSingleton])
 	}
+	p.mem.told = told
 }

@@ -12,10 +12,10 @@ import (
 // keep makes the keeper renew what the status says this cluster holds. Every replica does so, the
 // decider or not: a renewal can only keep a lock alive that its holder still has.
 func (p *pass) keep(ctx context.Context) {
+	p.dropAttempt(ctx)
 	if p.keeper == nil {
 		return
 	}
-	p.dropAttempt(ctx)
 	p.followSpec()
 	p.tidy()
 	if !p.ours() {
@@ -106,23 +106,24 @@ func (p *pass) dropKept() {
 	p.mem.kept = nil
 }
 
-// dropAttempt ends an attempt that this replica must not pursue: it decides no longer, or the
-// status names another holder. Only the decider clears it out of the store, because the next
+// dropAttempt ends an attempt that this replica must not pursue: it decides no longer, the status
+// names another holder, or the lock was made anew with another key. Only the decider clears it out of the store, because the next
 // decider may have made something of it by now.
 func (p *pass) dropAttempt(ctx context.Context) {
 	a := p.mem.attempt
 	if a == nil {
 		return
 	}
-	mine := p.ours() && p.status.Holder.Owner == string(a.id.Owner)
+	same := a.id.Key == p.terms.key && a.keeper == p.terms.backend
+	deciding := p.r.opts.Election.Deciding()
 	switch {
-	case mine:
+	case same && p.ours() && p.status.Holder.Owner == string(a.id.Owner):
 		return
 	case a.epoch != p.r.opts.Election.Epoch():
 		p.forget(a.keeper, a.id)
-	case p.r.opts.Election.Deciding() && !p.ours():
+	case same && deciding && !p.ours():
 		return
-	case p.r.opts.Election.Deciding():
+	case deciding:
 		ctrl.LoggerFrom(ctx).V(1).Info("Calling off an attempt beside the holder", "key", a.id.Key.String(), "owner", string(a.id.Owner))
 		p.abandon(a.keeper, a.id)
 	default:

@@ -23,8 +23,8 @@ type memory struct {
 	// vanished and unlabelled are when a candidate's object, or its leader label, was first missed.
 	vanished   map[types.UID]time.Time
 	unlabelled map[types.UID]time.Time
-	// heard is the newest heartbeat of the nodes that vanished candidates were bound to.
-	heard map[string]heartbeat
+	// heard is what was heard of a vanished candidate's node since it vanished.
+	heard map[types.UID]heartbeat
 	// told are pods that an Event said what is wrong with.
 	told map[types.UID]struct{}
 	// backOff is how long the candidates of a group stand back after giving the lock up.
@@ -35,6 +35,18 @@ type memory struct {
 	// place while the holder of a lock without object is being ended.
 	last   plan.Status
 	orphan plan.Status
+}
+
+// bury forgets what was remembered of a candidate whose tenure is over, and back-offs long past.
+func (m *memory) bury(uid types.UID, now time.Time) {
+	delete(m.vanished, uid)
+	delete(m.unlabelled, uid)
+	delete(m.heard, uid)
+	for group, b := range m.backOff {
+		if now.Sub(b.until) > backOffMost {
+			delete(m.backOff, group)
+		}
+	}
 }
 
 type attempt struct {
@@ -58,11 +70,11 @@ type kept struct {
 	terms  keeper.Terms
 }
 
-// heartbeat is what a node's Lease said, and when this process first saw that.
+// heartbeat is what a node's Lease said last, by the kubelet's clock, and when this process first and
+// last saw it change, by its own.
 type heartbeat struct {
-	renewed time.Time
-	seen    time.Time
-	first   time.Time
+	renewed     time.Time
+	first, last time.Time
 }
 
 type backOff struct {
@@ -97,7 +109,7 @@ func (m *memories) of(name types.NamespacedName) *memory {
 		mem = &memory{
 			leaving:  map[keeper.ID]string{},
 			vanished: map[types.UID]time.Time{}, unlabelled: map[types.UID]time.Time{}, backOff: map[string]backOff{},
-			heard: map[string]heartbeat{}, told: map[types.UID]struct{}{},
+			heard: map[types.UID]heartbeat{}, told: map[types.UID]struct{}{},
 		}
 		m.m[name] = mem
 	}

@@ -33,8 +33,8 @@ type pass struct {
 	pods       map[string]*corev1.Pod
 	// mistaken are pods whose mark says nothing that conch knows. They are left alone.
 	mistaken []*corev1.Pod
-	// again asks for another pass at once: no watch tells of a status that only memory has.
-	again bool
+	// again asks for another pass after this long, where no watch or keeper tells of what happened.
+	again time.Duration
 }
 
 // observe reads everything that the decision is based on, and changes nothing but what this

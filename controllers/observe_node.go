@@ -57,13 +57,15 @@ func (p *pass) addNode(ctx context.Context, c *plan.Candidate, h plan.Holder) er
 	if c.Body.Exists {
 		return nil
 	}
-	c.Body.Node.HeardFirst, c.Body.Node.HeardAt, err = p.heardOf(ctx, name, c.UID)
+	c.Body.Node.HeardFirst, c.Body.Node.HeardAt, err = p.heardOf(ctx, name, types.UID(c.UID))
 	return err
 }
 
-// heardOf is when this process last saw the node's Lease change. Only what the kubelet writes after
-// a pod's grace is over shows that it was there to end it.
-func (p *pass) heardOf(ctx context.Context, node, uid string) (first, last time.Time, err error) {
+// heardOf is when this process first and last saw the node's Lease change since it missed a candidate.
+// What stood there at the first look says when the kubelet lived by its own clock, so it counts for
+// nothing. After a gap in which beats were missed the count starts over: whatever cut the kubelet off
+// may have kept the deletion from it too.
+func (p *pass) heardOf(ctx context.Context, node string, uid types.UID) (first, last time.Time, err error) {
 	var lease coordinationv1.Lease
 	err = p.r.opts.APIReader.Get(ctx, types.NamespacedName{Namespace: corev1.NamespaceNodeLease, Name: node}, &lease)
 	if apierrors.IsNotFound(err) {
@@ -72,19 +74,39 @@ func (p *pass) heardOf(ctx context.Context, node, uid string) (first, last time.
 	if err != nil {
 		return time.Time{}, time.Time{}, fmt.Errorf("read the heartbeat of node %s: %w", node, err)
 	}
-	key := node + "/" + uid
-	h, known := p.mem.heard[key]
-	if renewed := timeOf(lease.Spec.RenewTime); !known || renewed.After(h.renewed) {
-		h.renewed = renewed
-		if known {
-			h.seen = p.now
-			if h.first.IsZero() {
-				h.first = p.now
-			}
-		}
-		p.mem.heard[key] = h
+	was, known := p.mem.heard[uid]
+	h := was.beat(known, timeOf(lease.Spec.RenewTime), leaseDuration(&lease), p.now)
+	p.mem.heard[uid] = h
+	return h.first, h.last, nil
+}
+
+// beat takes in what a Lease says at now.
+func (h heartbeat) beat(known bool, renewed time.Time, duration time.Duration, now time.Time) heartbeat {
+	switch {
+	case !known:
+		return heartbeat{renewed: renewed}
+	case !renewed.After(h.renewed):
+		return h
+	case h.first.IsZero(), renewed.Sub(h.renewed) > duration*missedBeats/beatsPerLease:
+		h.first = now
 	}
-	return h.first, h.seen, nil
+	h.renewed, h.last = renewed, now
+	return h
+}
+
+const (
+	// A kubelet renews its Lease four times in the Lease's duration (NodeLeaseDurationSeconds and its
+	// renewInterval in the kubelet's source). Two beats apart are a gap.
+	beatsPerLease, missedBeats = 4, 2
+	// kubeletLease is the kubelet's default, for a Lease that states no duration.
+	kubeletLease = 40 * time.Second
+)
+
+func leaseDuration(l *coordinationv1.Lease) time.Duration {
+	if s := l.Spec.LeaseDurationSeconds; s != nil && *s > 0 {
+		return time.Duration(*s) * time.Second
+	}
+	return kubeletLease
 }
 
 // addUnknownNode judges a vanished holder that was never seen on a node: it may have been bound

@@ -77,7 +77,7 @@ func phaseOf(p keeper.Phase) plan.Phase {
 
 // seen classifies who has the key.
 func (p *pass) seen(v lock.View) plan.Seen {
-	s := plan.Seen{Token: string(v.Token), FencingToken: int64(v.FencingToken), Highest: int64(v.Highest), SeenAt: p.now}
+	s := plan.Seen{Token: string(v.Token), FencingToken: int64(v.FencingToken), Highest: int64(v.Highest)}
 	switch v.State {
 	case "":
 		return plan.Seen{}

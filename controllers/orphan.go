@@ -39,7 +39,7 @@ func (p *pass) reportOrphan(ctx context.Context, dec plan.Decision) {
 		p.r.opts.Metrics.forget(p.name)
 	}
 	if before.State != dec.Status.State {
-		p.again = true
+		p.again = atOnce
 		p.told(ctx, before, dec)
 	}
 	p.lockMissed(dec)

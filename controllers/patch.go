@@ -51,7 +51,7 @@ func (p *pass) patchTarget(ctx context.Context, snap plan.Snapshot, a plan.Actio
 	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
 	if ctx.Err() != nil || !p.r.opts.Election.Deciding() {
-		p.again = true // what kept this from being written decides what comes next
+		p.again = atOnce // what kept this from being written decides what comes next
 		return nil
 	}
 	body, err := json.Marshal(p.patchFor(pod, snap.Status, a))

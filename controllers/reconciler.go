@@ -27,6 +27,9 @@ import (
 // cacheLag is how long a cache usually needs to see a write.
 const cacheLag = 20 * time.Millisecond
 
+// atOnce is for a next step that waits for nothing.
+const atOnce = time.Millisecond
+
 // Options are everything that a Reconciler needs. All fields are required unless they say so.
 type Options struct {
 	Client    client.Client
@@ -117,8 +120,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return outdated(ctx, err)
 	}
 	p.settleMemory(req.NamespacedName)
-	if p.again {
-		dec.Revisit = time.Millisecond
+	if p.again > 0 {
+		dec.Revisit = p.again
 	}
 	return ctrl.Result{RequeueAfter: dec.Revisit}, nil
 }

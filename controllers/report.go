@@ -69,6 +69,9 @@ func (p *pass) closed(before, after plan.Status) {
 			p.mem.backOff[group] = p.mem.backOff[group].next(p.now)
 		}
 	}
+	if before.Ours(p.r.opts.Cluster) && !sameTenure(before, after) && before.Holder.UID != after.Holder.UID {
+		p.mem.bury(types.UID(before.Holder.UID), p.now)
+	}
 	if before.StartedAt.IsZero() || !after.StartedAt.IsZero() || !before.Ours(p.r.opts.Cluster) {
 		return
 	}

@@ -118,11 +118,11 @@ func (d *decider) hear(now time.Time, e *entry, r reply) {
 func (d *decider) see(now time.Time) plan.Seen {
 	st := d.w.store
 	if !st.live(now) {
-		return plan.Seen{Presence: plan.Free, Highest: st.highest, SeenAt: now}
+		return plan.Seen{Presence: plan.Free, Highest: st.highest}
 	}
 	parts := strings.Split(st.owner, "/")
 	h := plan.Holder{Cluster: parts[0], Namespace: parts[1], Kind: parts[2], Name: parts[3], UID: parts[4], Owner: st.owner}
-	seen := plan.Seen{Presence: plan.Remains, Holder: h, Token: tokenOf(st.owner, st.fencing), FencingToken: st.fencing, Highest: st.highest, SeenAt: now}
+	seen := plan.Seen{Presence: plan.Remains, Holder: h, Token: tokenOf(st.owner, st.fencing), FencingToken: st.fencing, Highest: st.highest}
 	switch {
 	case h.Cluster != d.s.name:
 		seen.Presence = plan.Away

@@ -223,7 +223,4 @@ type Seen struct {
 	Token        string
 	FencingToken int64
 	Highest      int64
-	// SeenAt is when, and NotBefore when that tenure may start its holder.
-	SeenAt    time.Time
-	NotBefore time.Time
 }
