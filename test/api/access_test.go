@@ -95,15 +95,17 @@ func TestConfirmingADeathTakesARightOfItsOwn(t *testing.T) {
 		return err
 	}
 	eventually(t, "an editor annotates", func() bool { return annotate("edit", lockv1alpha1.AnnotationRelease, "1") == nil })
+	tries := 0 // a value that got in before the policy was live is no change any more
 	eventually(t, "an editor is refused, with the reason", func() bool {
-		err := annotate("edit", lockv1alpha1.AnnotationConfirmDead, "1")
+		tries++
+		err := annotate("edit", lockv1alpha1.AnnotationConfirmDead, fmt.Sprint(tries))
 		return err != nil && strings.Contains(err.Error(), "takes the verb confirm-dead on distributedlocks")
 	})
-	eventually(t, "an operator confirms", func() bool { return annotate("conch-operator", lockv1alpha1.AnnotationConfirmDead, "2") == nil })
+	eventually(t, "an operator confirms", func() bool { return annotate("conch-operator", lockv1alpha1.AnnotationConfirmDead, "operator") == nil })
 	if err := annotate("edit", lockv1alpha1.AnnotationRelease, "2"); err != nil {
 		t.Errorf("an editor cannot annotate a lock that bears a confirmation: %v", err)
 	}
-	if err := annotate("edit", lockv1alpha1.AnnotationConfirmDead, "3"); err == nil {
+	if err := annotate("edit", lockv1alpha1.AnnotationConfirmDead, "editor"); err == nil {
 		t.Error("an editor changed a confirmation")
 	}
 }
