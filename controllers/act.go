@@ -30,6 +30,8 @@ func (p *pass) act(ctx context.Context, snap plan.Snapshot, dec plan.Decision) e
 		return p.patchTarget(ctx, snap, a)
 	case plan.Stop:
 		return p.stopTarget(ctx, a)
+	case plan.Retire:
+		return p.retire(ctx, a)
 	default:
 		return p.order(ctx, snap, a)
 	}

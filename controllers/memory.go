@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"strconv"
 	"sync"
 	"time"
 
@@ -27,8 +28,10 @@ type memory struct {
 	heard map[types.UID]heartbeat
 	// told are pods that an Event said what is wrong with.
 	told map[types.UID]struct{}
-	// backOff is how long the candidates of a group stand back after giving the lock up.
+	// backOff is how long the candidates of one revision stand back after giving the lock up.
 	backOff map[string]backOff
+	// unready is since when a candidate has not been running steadily.
+	unready map[types.UID]time.Time
 	// terms are the effective values of the newest pass, for when the object is gone.
 	terms *terms
 	// last is the status of the newest pass that had an object, and orphan the one that takes its
@@ -42,9 +45,9 @@ func (m *memory) bury(uid types.UID, now time.Time) {
 	delete(m.vanished, uid)
 	delete(m.unlabelled, uid)
 	delete(m.heard, uid)
-	for group, b := range m.backOff {
-		if now.Sub(b.until) > backOffMost {
-			delete(m.backOff, group)
+	for kin, b := range m.backOff {
+		if now.Sub(b.until) > backOffKept {
+			delete(m.backOff, kin)
 		}
 	}
 }
@@ -80,18 +83,25 @@ type heartbeat struct {
 type backOff struct {
 	times int
 	until time.Time
+	// gaveUp is true if the revision had the lock and was not running in time.
+	gaveUp bool
 }
 
 const (
 	backOffFirst = 30 * time.Second
 	backOffMost  = 10 * time.Minute
+	// backOffKept is how long a back-off is remembered after it ended.
+	backOffKept = 24 * time.Hour
 )
 
 // next doubles the back-off, from half a minute to ten.
-func (b backOff) next(now time.Time) backOff {
+func (b backOff) next(now time.Time, gaveUp bool) backOff {
 	pause := backOffFirst << min(b.times, 5)
-	return backOff{times: b.times + 1, until: now.Add(min(pause, backOffMost))}
+	return backOff{times: b.times + 1, until: now.Add(min(pause, backOffMost)), gaveUp: b.gaveUp || gaveUp}
 }
+
+// kindred names what a candidate shares with those that would fare like it: one revision of one workload.
+func kindred(c plan.Candidate) string { return c.Group + "/" + strconv.FormatInt(c.Revision, 10) }
 
 // memories holds one memory a lock. A lock's own passes never overlap, so only the map is guarded.
 type memories struct {
@@ -109,7 +119,8 @@ func (m *memories) of(name types.NamespacedName) *memory {
 		mem = &memory{
 			leaving:  map[keeper.ID]string{},
 			vanished: map[types.UID]time.Time{}, unlabelled: map[types.UID]time.Time{}, backOff: map[string]backOff{},
-			heard: map[types.UID]heartbeat{}, told: map[types.UID]struct{}{},
+			unready: map[types.UID]time.Time{},
+			heard:   map[types.UID]heartbeat{}, told: map[types.UID]struct{}{},
 		}
 		m.m[name] = mem
 	}

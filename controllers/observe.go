@@ -33,14 +33,21 @@ type pass struct {
 	pods       map[string]*corev1.Pod
 	// mistaken are pods whose mark says nothing that conch knows. They are left alone.
 	mistaken []*corev1.Pod
+	// lineages are the workloads of the candidates, by the UID of the pod.
+	lineages map[string]lineage
 	// again asks for another pass after this long, where no watch or keeper tells of what happened.
 	again time.Duration
+	// steadyAt is when the first candidate that was restarted counts as running again; zero if none was.
+	steadyAt time.Time
 }
 
 // observe reads everything that the decision is based on, and changes nothing but what this
 // process remembers.
 func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*pass, error) {
-	p := &pass{ctx: ctx, r: r, name: name, now: r.now(), mem: r.memories.of(name), pods: map[string]*corev1.Pod{}}
+	p := &pass{
+		ctx: ctx, r: r, name: name, now: r.now(), mem: r.memories.of(name),
+		pods: map[string]*corev1.Pod{}, lineages: map[string]lineage{},
+	}
 	if err := p.readLock(ctx); err != nil {
 		return nil, err
 	}
@@ -55,6 +62,10 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*p
 		p.adoptOrphan()
 	}
 	if err := p.readHolder(ctx); err != nil {
+		return nil, err
+	}
+	p.forgetGone()
+	if err := p.readStrays(ctx); err != nil {
 		return nil, err
 	}
 	return p, p.readNodes(ctx)
@@ -101,6 +112,11 @@ func (p *pass) readPods(ctx context.Context) error {
 			p.mistaken = append(p.mistaken, pod)
 			continue
 		}
+		from, err := p.r.lineageOf(ctx, pod)
+		if err != nil {
+			return err
+		}
+		p.lineages[string(pod.UID)] = from
 		c := p.candidate(pod, true)
 		p.pods[c.UID] = pod
 		p.candidates = append(p.candidates, c)
@@ -156,7 +172,7 @@ func (p *pass) candidate(pod *corev1.Pod, marked bool) plan.Candidate {
 	ann := pod.Annotations
 	c := plan.Candidate{
 		Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: uid,
-		Mode: modeOf(pod), Created: pod.CreationTimestamp.Time, Group: groupOf(pod),
+		Mode: modeOf(pod), Created: pod.CreationTimestamp.Time, Overridden: ann[lockv1alpha1.AnnotationOverride] != "",
 		Gated: gated(pod), Leading: pod.Labels[lockv1alpha1.LabelRole] == lockv1alpha1.RoleLeader,
 		Record: ann[lockv1alpha1.AnnotationHolderIdentity], RecordToken: fencingToken(ann[lockv1alpha1.AnnotationFencingToken]),
 		Ended:    fencingToken(ann[lockv1alpha1.AnnotationEnded]),
@@ -165,8 +181,10 @@ func (p *pass) candidate(pod *corev1.Pod, marked bool) plan.Candidate {
 	if c.Record != "" {
 		c.RecordedToken = fmt.Sprintf("%s#%d", c.Record, c.RecordToken)
 	}
-	c.Ready, c.ReadySince = readiness(pod)
-	c.BackOffUntil = p.mem.backOff[c.Group].until
+	c.Group, c.Revision = p.lineages[uid].group(pod)
+	c.Ready, c.ReadySince = p.steadiness(pod)
+	stood := p.mem.backOff[kindred(c)]
+	c.BackOffUntil, c.GaveUp = stood.until, stood.gaveUp
 	formerLeader := c.Mode == plan.Leader && !c.Leading && p.status.State == plan.Fencing && p.status.Holder.UID == uid
 	c.UnlabelledSince = firstSeen(p.mem.unlabelled, pod.UID, formerLeader, p.now)
 	return c
@@ -217,16 +235,6 @@ func gated(pod *corev1.Pod) bool {
 		}
 	}
 	return false
-}
-
-// groupOf names the workload version that owns a pod; a bare pod is a group of its own.
-func groupOf(pod *corev1.Pod) string {
-	for _, o := range pod.OwnerReferences {
-		if o.Controller != nil && *o.Controller {
-			return string(o.UID)
-		}
-	}
-	return string(pod.UID)
 }
 
 func fencingToken(s string) int64 {

@@ -17,6 +17,9 @@ import (
 // +kubebuilder:rbac:groups=conch.dev,resources=distributedlocks,verbs=get;list;watch
 // +kubebuilder:rbac:groups=conch.dev,resources=distributedlocks/status,verbs=get;update;patch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch;delete
+// +kubebuilder:rbac:groups=apps,resources=replicasets;controllerrevisions,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps,resources=replicasets/scale,verbs=patch
+// +kubebuilder:rbac:groups=apps,resources=deployments;statefulsets,verbs=get
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
@@ -122,6 +125,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	p.settleMemory(req.NamespacedName)
 	if p.again > 0 {
 		dec.Revisit = p.again
+	}
+	if steady := p.steadyAt.Sub(r.now()); steady > 0 && (dec.Revisit == 0 || steady < dec.Revisit) {
+		dec.Revisit = steady
 	}
 	return ctrl.Result{RequeueAfter: dec.Revisit}, nil
 }

@@ -65,8 +65,8 @@ func (p *pass) closed(before, after plan.Status) {
 	gaveUp := after.Ending == plan.StartDeadline || after.Ending == plan.GateBypassed
 	if before.State != plan.Fencing && after.State == plan.Fencing && gaveUp {
 		if i := p.indexOf(after.Holder.UID); i >= 0 {
-			group := p.candidates[i].Group
-			p.mem.backOff[group] = p.mem.backOff[group].next(p.now)
+			kin := kindred(p.candidates[i])
+			p.mem.backOff[kin] = p.mem.backOff[kin].next(p.now, after.Ending == plan.StartDeadline)
 		}
 	}
 	if before.Ours(p.r.opts.Cluster) && !sameTenure(before, after) && before.Holder.UID != after.Holder.UID {
@@ -76,7 +76,7 @@ func (p *pass) closed(before, after plan.Status) {
 		return
 	}
 	if i := p.indexOf(before.Holder.UID); i >= 0 && before.Ending != plan.StartDeadline && before.Ending != plan.GateBypassed {
-		delete(p.mem.backOff, p.candidates[i].Group)
+		delete(p.mem.backOff, kindred(p.candidates[i]))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -51,6 +52,12 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, new
 	}
 	if _, err := pods.AddEventHandler(r.graves.handler()); err != nil {
 		return fmt.Errorf("watch the deletion of pods: %w", err)
+	}
+	// Read in every pass, and so that their caches are filled before the first one.
+	for _, o := range []client.Object{replicaSet(), &appsv1.ControllerRevision{}} {
+		if _, err := mgr.GetCache().GetInformer(ctx, o); err != nil {
+			return fmt.Errorf("watch the versions of workloads: %w", err)
+		}
 	}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("distributedlock").

@@ -6,7 +6,9 @@ import (
 	"maps"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
@@ -53,22 +55,39 @@ func buildManager(cfg *rest.Config, s settings.Settings) (manager.Manager, error
 	return mgr, nil
 }
 
-// cacheOptions keep what conch looks at, and no more: the pods that are marked, in the namespaces
-// that it is limited to.
+// cacheOptions keep what conch looks at, and no more: what is marked, in the namespaces that it is
+// limited to. ReplicaSets and ControllerRevisions inherit the label from the template they stand for.
 func cacheOptions(s settings.Settings) (cache.Options, error) {
 	marked, err := labels.NewRequirement(lockv1alpha1.LabelSingleton, selection.Exists, nil)
 	if err != nil {
 		return cache.Options{}, fmt.Errorf("select marked pods: %w", err)
 	}
+	selected := cache.ByObject{Label: labels.NewSelector().Add(*marked)}
+	replicaSets := &metav1.PartialObjectMetadata{}
+	replicaSets.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))
 	o := cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
-		ByObject:         map[client.Object]cache.ByObject{&corev1.Pod{}: {Label: labels.NewSelector().Add(*marked)}},
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Pod{}: selected,
+			replicaSets:   selected,
+			&appsv1.ControllerRevision{}: {
+				Label: selected.Label, Transform: withoutData,
+			},
+		},
 	}
 	if len(s.Namespaces) > 0 {
 		o.DefaultNamespaces = map[string]cache.Config{}
 		for _, n := range s.Namespaces {
 			o.DefaultNamespaces[n] = cache.Config{}
 		}
+	}
+	return o, nil
+}
+
+// withoutData keeps the number of a version of a StatefulSet and drops the version itself.
+func withoutData(o any) (any, error) {
+	if rev, ok := o.(*appsv1.ControllerRevision); ok {
+		rev.Data, rev.ManagedFields = runtime.RawExtension{}, nil
 	}
 	return o, nil
 }

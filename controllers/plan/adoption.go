@@ -62,6 +62,8 @@ func (s Snapshot) adoptRecord(c Candidate) Decision {
 // holder; until then nothing starts beside it.
 func (s Snapshot) clearOther(now time.Time, c Candidate) Decision {
 	switch {
+	case c.Stray:
+		return s.retire(now, c)
 	case c.Body.Deleting || !c.Body.Exists:
 		d := s.wait(OthersActive, c.Name+" is still stopping")
 		return d.until(now, Dead(now, c.Body, s.Lock.FenceGrace, false).After)

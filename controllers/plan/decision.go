@@ -24,6 +24,8 @@ const (
 	Spoil ActionKind = "Spoil"
 	// Stop: delete the target with Grace, so that the kubelet ends it.
 	Stop ActionKind = "Stop"
+	// Retire: take the revision of the target, an unmarked pod, out of service.
+	Retire ActionKind = "Retire"
 	// Unlabel: take the leader's label off the target.
 	Unlabel ActionKind = "Unlabel"
 	// Release: give the key back.

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -122,18 +123,14 @@ func (s Snapshot) leaderUnfit(now time.Time, h Candidate) bool {
 	return !h.Ready && s.othersWait(now, h.UID) && !now.Before(h.ReadySince.Add(notReadyPatience))
 }
 
-// newerWaits is about pods of which only the holder runs. Leaders are sticky: a newer one that
-// waits is up already, and its rollout ends the older ones by itself.
+// newerWaits reports whether a newer revision of the holder's workload waits for it. Among leaders it
+// never does: a newer one is up already, and its rollout ends the older ones by itself. A revision
+// that could not start before does not disturb one that works a second time.
 func (s Snapshot) newerWaits(now time.Time, h Candidate) bool {
-	if h.Mode == Leader {
-		return false
-	}
-	for _, c := range s.Candidates {
-		if c.UID != h.UID && c.Group == h.Group && c.Revision > h.Revision && c.Eligible(now) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Candidates, func(c Candidate) bool {
+		bothLead := h.Mode == Leader && c.Mode == Leader
+		return c.UID != h.UID && c.Group == h.Group && c.Revision > h.Revision && !bothLead && !c.GaveUp && c.Eligible(now)
+	})
 }
 
 // nextLook is when a tenure that goes on must be looked at again.

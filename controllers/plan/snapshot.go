@@ -126,6 +126,12 @@ type Candidate struct {
 	UnlabelledSince time.Time
 	// BackOffUntil keeps a candidate behind the others after it gave the lock back.
 	BackOffUntil time.Time
+	// GaveUp is true if its revision had the lock and was not running in time.
+	GaveUp bool
+	// Stray is true for a pod of the holder's workload that runs without any mark: one from before the
+	// workload was annotated. Replaceable is true if its older revision can be taken out of service.
+	Stray       bool
+	Replaceable bool
 	// NodeName and BootID say where it was bound.
 	NodeName string
 	BootID   string

@@ -32,7 +32,7 @@ func (w *world) check(s *site, snap plan.Snapshot, dec plan.Decision) {
 		if a.Target.UID == st.Holder.UID && st.Ours(s.name) && st.State != plan.Fencing {
 			w.fail("%s stops the holder before the status says Fencing", s.name)
 		}
-	case plan.Continue, plan.Record, plan.Contend, plan.CallOff, plan.Sweep, plan.Forget, plan.NoAction:
+	case plan.Continue, plan.Record, plan.Contend, plan.CallOff, plan.Sweep, plan.Forget, plan.Retire, plan.NoAction:
 	}
 	if a.Kind != plan.NoAction && next.Ours(s.name) && next.State != st.State {
 		w.fail("%s changes %s to %s in one pass with %s", s.name, st.State, next.State, a.Kind)

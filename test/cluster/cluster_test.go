@@ -143,7 +143,8 @@ func TestTheAPIServerComesBackOnItsPortWithItsData(t *testing.T) {
 	}
 
 	g.Expect(c.PauseAPIServer()).To(Succeed())
-	g.Expect(get()).To(MatchError(context.DeadlineExceeded), "a paused API server does not answer")
+	// A thread on another processor may still answer one request while the signal arrives.
+	g.Eventually(get, soon).Should(MatchError(context.DeadlineExceeded), "a paused API server does not answer")
 	g.Expect(c.ResumeAPIServer()).To(Succeed())
 	g.Eventually(get, soon).Should(Succeed())
 
