@@ -2,12 +2,11 @@ package controllers
 
 import (
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 
-	lockv1alpha1 "github.com/conch-dev/conch/api/v1alpha1"
 	"github.com/conch-dev/conch/controllers/plan"
 )
 
@@ -17,7 +16,7 @@ type note struct {
 }
 
 // notesOf are the Events that a change of status is worth: transitions only.
-func notesOf(before plan.Status, after plan.Status, dec plan.Decision, cluster string) []note {
+func notesOf(before plan.Status, after plan.Status, dec plan.Decision, cluster string, waited time.Duration) []note {
 	was, is := before.Ours(cluster), after.Ours(cluster)
 	switch {
 	case !was && is && dec.Reason == plan.Adopted:
@@ -30,7 +29,7 @@ func notesOf(before plan.Status, after plan.Status, dec plan.Decision, cluster s
 		return []note{warning("TenureBroken", "Acquire", fmt.Sprintf(
 			"the key was gone from the store; it was taken again for %s, fencing token %d became %d", after.Holder.Name, before.FencingToken, after.FencingToken))}
 	case before.StartedAt.IsZero() && !after.StartedAt.IsZero():
-		return []note{normal("HolderStarted", "Start", fmt.Sprintf("%s may work with fencing token %d", after.Holder.Name, after.FencingToken))}
+		return []note{normal("HolderStarted", "Start", fmt.Sprintf("%s may work with fencing token %d, %s after it was created", after.Holder.Name, after.FencingToken, waited))}
 	case before.State != plan.Fencing && after.State == plan.Fencing:
 		return []note{fencing(after, dec)}
 	case after.State == plan.Releasing && before.State != plan.Releasing && after.Unclean:
@@ -76,18 +75,4 @@ func (p *pass) send(notes []note) {
 	for _, n := range notes {
 		p.r.opts.Recorder.Eventf(about, related, n.kind, n.reason, n.action, "%s", n.text)
 	}
-}
-
-// tellMistakes tells the owner of a pod, once, that its mark says nothing.
-func (p *pass) tellMistakes() {
-	told := make(map[types.UID]struct{}, len(p.mistaken))
-	for _, pod := range p.mistaken {
-		told[pod.UID] = struct{}{}
-		if _, before := p.mem.told[pod.UID]; before {
-			continue
-		}
-		p.r.opts.Recorder.Eventf(pod, nil, corev1.EventTypeWarning, "UnknownMark", "Ignore",
-			"label %s must be leader or exclusive, not %q: conch leaves this pod alone", lockv1alpha1.LabelSingleton, pod.Labels[lockv1alpha1.LabelSingleton])
-	}
-	p.mem.told = told
 }

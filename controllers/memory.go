@@ -26,8 +26,8 @@ type memory struct {
 	unlabelled map[types.UID]time.Time
 	// heard is what was heard of a vanished candidate's node since it vanished.
 	heard map[types.UID]heartbeat
-	// told are pods that an Event said what is wrong with.
-	told map[types.UID]struct{}
+	// told is the advice that an Event gave, and that is still true.
+	told map[string]struct{}
 	// backOff is how long the candidates of one revision stand back after giving the lock up.
 	backOff map[string]backOff
 	// unready is since when a candidate has not been running steadily.
@@ -120,7 +120,7 @@ func (m *memories) of(name types.NamespacedName) *memory {
 			leaving:  map[keeper.ID]string{},
 			vanished: map[types.UID]time.Time{}, unlabelled: map[types.UID]time.Time{}, backOff: map[string]backOff{},
 			unready: map[types.UID]time.Time{},
-			heard:   map[types.UID]heartbeat{}, told: map[types.UID]struct{}{},
+			heard:   map[types.UID]heartbeat{}, told: map[string]struct{}{},
 		}
 		m.m[name] = mem
 	}

@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,7 +21,7 @@ func (p *pass) report(ctx context.Context, snap plan.Snapshot, dec plan.Decision
 	if dec.Reason == plan.NotDeciding || !p.r.opts.Election.Deciding() {
 		return nil
 	}
-	p.tellMistakes()
+	p.advise()
 	if p.lock == nil {
 		p.reportOrphan(ctx, dec)
 		return nil
@@ -96,7 +97,7 @@ func (p *pass) told(ctx context.Context, before plan.Status, dec plan.Decision) 
 	if p.status.Holder.UID == "" {
 		p.status.Holder = before.Holder
 	}
-	p.send(notesOf(before, after, dec, p.r.opts.Cluster))
+	p.send(notesOf(before, after, dec, p.r.opts.Cluster, p.waited(after.Holder.UID)))
 }
 
 // fillStatus translates a decision into the object's status.
@@ -132,4 +133,13 @@ func (p *pass) holder(st plan.Status) *lockv1alpha1.Holder {
 		Cluster: h.Cluster, Kind: h.Kind, Name: h.Name, UID: types.UID(h.UID), Identity: h.Owner,
 		Node: h.Node, BootID: h.BootID, GracePeriodSeconds: int64(h.Grace.Seconds()),
 	}
+}
+
+// waited is how long ago a candidate was created.
+func (p *pass) waited(uid string) time.Duration {
+	i := p.indexOf(uid)
+	if i < 0 {
+		return 0
+	}
+	return p.now.Sub(p.candidates[i].Created).Round(time.Second)
 }

@@ -188,6 +188,7 @@ func TestAnOperatorsReleaseHandsOverOnlyThePresentTenure(t *testing.T) {
 	first := w.east.runs("jobs", 1)
 	held := w.east.holds("jobs")
 	w.east.annotate("jobs", lockv1alpha1.AnnotationRelease, "1")
+	w.Eventually(w.east.events, within, look).Should(HaveKey("OrderIgnored"))
 	w.east.annotate("jobs", lockv1alpha1.AnnotationRelease, first.Annotations[lockv1alpha1.AnnotationFencingToken])
 	w.Eventually(func() int64 { return w.east.lock("jobs").Status.FencingToken }, within, look).
 		Should(BeNumerically(">", held.Status.FencingToken))

@@ -193,12 +193,13 @@ func TestMarkingADeploymentThatRunsNeverOverlapsAndNeverLoops(t *testing.T) {
 	plain.Spec.SchedulingGates = nil
 	delete(plain.Labels, lockv1alpha1.LabelSingleton)
 	plain.Annotations = nil
+	plain.Spec.Containers[0].Command = append(plain.Spec.Containers[0].Command, "-unmanaged")
 	w.east.deployment("web", 1, plain, rolling)
 	w.Eventually(func() int { return len(w.running("web")) }, within, look).Should(Equal(1))
 
 	w.east.roll("web", "marked", func(t *corev1.PodTemplateSpec) {
 		marked := w.east.workload("web", "exclusive")
-		t.Labels, t.Spec.SchedulingGates = marked.Labels, marked.Spec.SchedulingGates
+		t.Labels, t.Spec = marked.Labels, marked.Spec
 		t.Annotations[lockv1alpha1.AnnotationLock] = "web"
 	})
 	w.east.holdsVersion("web", "marked")

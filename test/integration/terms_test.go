@@ -52,7 +52,7 @@ func TestAPodWithAnUnknownMarkIsLeftAloneAndTold(t *testing.T) {
 	w.east.leader("work", 1, func(p *corev1.PodTemplateSpec) { p.Labels[lockv1alpha1.LabelSingleton] = "Leader" })
 	w.Eventually(func() (string, error) {
 		return w.east.cluster.Kubectl(t.Context(), "-n", w.ns, "get", "events", "-o", "jsonpath={.items[*].reason} {.items[*].message}")
-	}, within, look).Should(And(ContainSubstring("UnknownMark"), ContainSubstring("must be leader or exclusive")))
+	}, within, look).Should(And(ContainSubstring("UnknownMark"), ContainSubstring("must be leader, exclusive or active-passive")))
 	for _, p := range w.east.pods("work") {
 		w.Expect(p.DeletionTimestamp).To(BeNil())
 	}

@@ -37,7 +37,7 @@ func Check(entries []Entry) error {
 			pair.Second.Key, pair.Second.describe(entries), pair.First.describe(entries)))
 	}
 	for _, i := range intervals {
-		if i.Token <= 0 {
+		if i.Token <= 0 && !i.Unmanaged {
 			errs = append(errs, fmt.Errorf("key %s: %s started without a fencing token", i.Key, i.describe(entries)))
 		}
 	}
@@ -76,10 +76,13 @@ func Overlaps(intervals []Interval) []Overlap {
 	return found
 }
 
-// Regressions returns each interval whose token is not above all of earlier tenures, after the highest of them.
+// Regressions returns each interval whose token is not above all of earlier tenures, after the highest of them. Unmanaged ones have none.
 func Regressions(intervals []Interval) []Overlap {
 	var found []Overlap
 	for i, second := range intervals {
+		if second.Unmanaged {
+			continue
+		}
 		highest := -1
 		for j, first := range intervals[:i] {
 			if first.Key == second.Key && !first.sameTenure(second) && (highest < 0 || first.Token > intervals[highest].Token) {

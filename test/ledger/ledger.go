@@ -31,6 +31,9 @@ type Entry struct {
 	Tenure string `json:"tenure,omitempty"`
 	// Token is the fencing token; 0 if the worker was given none.
 	Token int64 `json:"token,omitempty"`
+	// Unmanaged is true for a worker that nothing starts or fences: its workload was not marked yet, or an operator let it past the gate.
+	// It has no fencing token, and must not overlap with anybody all the same.
+	Unmanaged bool `json:"unmanaged,omitempty"`
 }
 
 // Now reads the clock of the ledger.

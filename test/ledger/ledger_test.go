@@ -34,6 +34,7 @@ func of(e ledger.Entry, mod func(*ledger.Entry)) ledger.Entry {
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	job := func(e *ledger.Entry) { e.Tenure = "east/job-1" }
+	unmanaged := func(e *ledger.Entry) { e.Unmanaged = true }
 	tests := map[string]struct {
 		entries []ledger.Entry
 		want    []string // a part of each line; nothing for a clean ledger
@@ -56,6 +57,14 @@ func TestCheck(t *testing.T) {
 		"an overlap over a third one is found too": {
 			entries: []ledger.Entry{at(0, start(1, "a", 5)), at(1, start(2, "b", 6)), at(2, exit(2)), at(3, start(3, "c", 7)), at(9, exit(1))},
 			want:    []string{"east/a (pod a", "east/a (pod a"},
+		},
+		"an unmanaged worker needs no token": {entries: []ledger.Entry{
+			at(0, of(start(1, "a", 0), unmanaged)), at(1, exit(1)), at(2, start(2, "b", 5)), at(3, exit(2)),
+			at(4, of(start(3, "c", 0), unmanaged)), at(5, exit(3)), at(6, start(4, "d", 6)),
+		}},
+		"an unmanaged worker overlaps like any other": {
+			entries: []ledger.Entry{at(0, of(start(1, "a", 0), unmanaged)), at(2, start(2, "b", 6)), at(3, exit(1))},
+			want:    []string{"ran at the same time for 1s"},
 		},
 		"other keys do not matter": {entries: []ledger.Entry{
 			at(0, start(1, "a", 5)), at(1, of(start(2, "b", 5), func(e *ledger.Entry) { e.Key = "other" })),

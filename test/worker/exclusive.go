@@ -9,7 +9,7 @@ import (
 )
 
 // exclusive notes the start before anything else, and the stop after everything else.
-func exclusive(ctx context.Context, path string) error {
+func exclusive(ctx context.Context, path string, unmanaged bool) error {
 	l, err := ledger.Open(path)
 	if err != nil {
 		return err
@@ -19,6 +19,7 @@ func exclusive(ctx context.Context, path string) error {
 	start := ledger.Entry{
 		Kind: ledger.Start, PID: os.Getpid(), Key: os.Getenv("CONCH_KEY"), Cluster: os.Getenv("CONCH_CLUSTER"),
 		PodUID: os.Getenv("POD_UID"), Pod: os.Getenv("POD_NAME"), Tenure: os.Getenv("CONCH_TENURE"), Token: token,
+		Unmanaged: unmanaged,
 	}
 	if err := l.Append(start); err != nil {
 		return err

@@ -34,6 +34,7 @@ type options struct {
 	stopTakes  time.Duration
 	exitCode   int
 	ignoreTerm bool
+	unmanaged  bool
 }
 
 func main() {
@@ -60,6 +61,7 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.tokenFile, "token-file", "etc/conch/token", "leader: the file of the fencing token, under $NODEAGENT_ROOT")
 	flags.StringVar(&o.roleFile, "role-file", "", "leader: a file that has to say leader as well, under $NODEAGENT_ROOT; empty: none")
 	flags.DurationVar(&o.every, "every", 20*time.Millisecond, "leader: the pause between two writes")
+	flags.BoolVar(&o.unmanaged, "unmanaged", false, "exclusive: work without a fencing token, because conch did not start it")
 	flags.DurationVar(&o.runFor, "run-for", 0, "how long to work; 0: until SIGTERM")
 	flags.DurationVar(&o.stopTakes, "stop-takes", 0, "how long to go on working after SIGTERM")
 	flags.IntVar(&o.exitCode, "exit-code", 0, "what to exit with in the end")
@@ -82,7 +84,7 @@ func run(o options) error {
 	ctx, cancel := working(o)
 	defer cancel()
 	if o.mode == "exclusive" {
-		return exclusive(ctx, o.ledger)
+		return exclusive(ctx, o.ledger, o.unmanaged)
 	}
 	return lead(ctx, o)
 }
