@@ -22,7 +22,7 @@ func TestReleasesThatAreDueWhenConchIsToldToEndAreCarriedOut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	first := w.east.conch(1, func(o *rig.Options) { o.Extra += quickLease })[0]
-	locks := w.east.manyHeld(20, ttl(longTTL), func(s *lockv1alpha1.DistributedLockSpec) { s.FenceGrace = seconds(1) })
+	locks := w.east.manyHeld("many", 20, ttl(longTTL), func(s *lockv1alpha1.DistributedLockSpec) { s.FenceGrace = seconds(1) })
 	keys, c := w.keysOf(w.east, locks), w.redisClient()
 	w.Expect(w.east.client.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(w.ns))).To(Succeed())
 	w.Eventually(func() int { return w.missing(c, keys) }, within, time.Millisecond).Should(BeNumerically(">", 0))
