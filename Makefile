@@ -90,6 +90,10 @@ soak: controlplane redis $(HELM) ## Run every test at full counts and durations 
 bench-handover: controlplane redis ## Time 100 handovers in one cluster
 	go run ./test/handover
 
+.PHONY: rollouts
+rollouts: controlplane redis ## Roll workloads of every kind 100 times; N=COUNT
+	go run ./test/rollouts $(if $(N),-n $(N))
+
 .PHONY: readme-test
 readme-test: ## Run the README's commands from a fresh clone
 	hack/readme-test.sh
