@@ -81,7 +81,9 @@ func TestManyHoldersAtOnceDoAnOperationOnce(t *testing.T) {
 	tick := time.Date(2026, 12, 3, 4, 5, 0, 0, time.UTC)
 	for name, do := range map[string]func(context.Context, *sql.DB) error{
 		"by an idempotency key": func(ctx context.Context, db *sql.DB) error { return guard.OncePerKey(ctx, db, "payout-17", "till", -5) },
-		"by a scheduled run":    func(ctx context.Context, db *sql.DB) error { return guard.OncePerTick(ctx, db, "payout", tick, "till", -5) },
+		"by a scheduled run": func(ctx context.Context, db *sql.DB) error {
+			return guard.OncePerTick(ctx, db, "payout", tick, "till", -5)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
