@@ -3,7 +3,6 @@ package controllers
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	lockv1alpha1 "github.com/conch-dev/conch/api/v1alpha1"
+	"github.com/conch-dev/conch/controllers/naming"
 	"github.com/conch-dev/conch/pkg/lock/keeper"
 )
 
@@ -96,9 +96,9 @@ func (r *Reconciler) indexFields(ctx context.Context, mgr ctrl.Manager) error {
 	return nil
 }
 
-// lockNames is the lock that a marked pod names, if it does.
+// lockNames is the lock of a marked pod: the one that it names, or its workload's own.
 func lockNames(o client.Object) []string {
-	name := strings.TrimSpace(o.GetAnnotations()[lockv1alpha1.AnnotationLock])
+	name := naming.Of("Pod", o)
 	if name == "" || o.GetLabels()[lockv1alpha1.LabelSingleton] == "" {
 		return nil
 	}
