@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -23,7 +24,7 @@ type advice struct {
 // advise tells what stands in the way of a lock or of its pods and is nobody's transition.
 func (p *pass) advise() {
 	told := map[string]struct{}{}
-	for _, a := range append(p.podAdvice(), p.orderAdvice()...) {
+	for _, a := range slices.Concat(p.podAdvice(), p.orderAdvice(), p.missedAdvice()) {
 		key := string(a.uid) + "/" + a.reason + "/" + a.text
 		told[key] = struct{}{}
 		if _, before := p.mem.told[key]; !before {

@@ -146,7 +146,8 @@ func outdated(ctx context.Context, err error) (ctrl.Result, error) {
 
 // settleMemory drops what is remembered of a lock that is gone and has nothing left to end.
 func (p *pass) settleMemory(name types.NamespacedName) {
-	if p.lock == nil && p.mem.attempt == nil && p.mem.kept == nil && len(p.mem.leaving) == 0 && p.mem.orphan.State == "" {
+	if p.lock == nil && p.mem.attempt == nil && p.mem.kept == nil && len(p.mem.leaving) == 0 && p.mem.orphan.State == "" &&
+		p.mem.missingSince.IsZero() {
 		p.r.memories.drop(name)
 	}
 }

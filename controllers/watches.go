@@ -2,7 +2,6 @@ package controllers
 
 import (
 	"context"
-	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -19,19 +18,16 @@ import (
 	"github.com/conch-dev/conch/controllers/plan"
 )
 
-// lockNames is the lock that a marked pod or Job names. A Job that names none has its own, or that of its
-// CronJob.
+// lockNames is the lock of a marked pod or Job: the one that it names, or its workload's own.
 func lockNames(o client.Object) []string {
 	if o.GetLabels()[lockv1alpha1.LabelSingleton] == "" {
 		return nil
 	}
-	name := strings.TrimSpace(o.GetAnnotations()[lockv1alpha1.AnnotationLock])
-	if _, isJob := o.(*batchv1.Job); isJob && name == "" {
-		name = naming.Lock(plan.KindJob, o.GetName())
-		if owner := metav1.GetControllerOf(o); owner != nil && owner.Kind == "CronJob" {
-			name = naming.Lock(owner.Kind, owner.Name)
-		}
+	kind := plan.KindPod
+	if _, isJob := o.(*batchv1.Job); isJob {
+		kind = plan.KindJob
 	}
+	name := naming.Of(kind, o)
 	if name == "" {
 		return nil
 	}
