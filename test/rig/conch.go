@@ -51,6 +51,7 @@ type Options struct {
 type Conch struct {
 	Name   string
 	health string
+	config string
 	log    string
 	cmd    *exec.Cmd
 
@@ -75,11 +76,11 @@ func Start(ctx context.Context, o Options) (*Conch, error) {
 	}
 	name := o.Cluster.Name() + "-" + o.Replica
 	c := &Conch{Name: name, health: health, log: filepath.Join(o.Dir, name+".log"), done: make(chan struct{})}
-	config := filepath.Join(o.Dir, name+".yaml")
-	if err := os.WriteFile(config, []byte(o.yaml(health)), 0o600); err != nil {
+	c.config = filepath.Join(o.Dir, name+".yaml")
+	if err := os.WriteFile(c.config, []byte(o.yaml(health)), 0o600); err != nil {
 		return nil, fmt.Errorf("write conch's configuration: %w", err)
 	}
-	return c, c.launch(bin, config, kubeconfig, o.Replica)
+	return c, c.launch(bin, kubeconfig, o.Replica)
 }
 
 func (o Options) kubeconfig(ctx context.Context) (string, error) {
@@ -110,13 +111,13 @@ func (o Options) yaml(health string) string {
 	return b.String() + o.Extra
 }
 
-func (c *Conch) launch(bin, config, kubeconfig, identity string) error {
+func (c *Conch) launch(bin, kubeconfig, identity string) error {
 	log, err := os.OpenFile(c.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("open the log of %s: %w", c.Name, err)
 	}
 	defer func() { _ = log.Close() }()
-	c.cmd = exec.Command(bin, "--config", config, "--kubeconfig", kubeconfig, "--identity", identity)
+	c.cmd = exec.Command(bin, "--config", c.config, "--kubeconfig", kubeconfig, "--identity", identity)
 	c.cmd.Stdout, c.cmd.Stderr = log, log
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	started := make(chan error)
@@ -142,6 +143,19 @@ func (c *Conch) live(started chan<- error) {
 	c.err = err
 	c.mu.Unlock()
 	close(c.done)
+}
+
+// Configure adds lines to the configuration, which conch takes up while it runs.
+func (c *Conch) Configure(lines string) error {
+	before, err := os.ReadFile(c.config)
+	if err != nil {
+		return fmt.Errorf("read the configuration of %s: %w", c.Name, err)
+	}
+	whole := c.config + ".new"
+	if err := os.WriteFile(whole, append(before, lines...), 0o600); err != nil {
+		return fmt.Errorf("write the configuration of %s: %w", c.Name, err)
+	}
+	return os.Rename(whole, c.config)
 }
 
 // Ready waits until the replica says that it is ready.
