@@ -22,6 +22,9 @@
 //     ErrUnknown  no answer, or none that counts    nothing new starts; what runs goes on until
 //     its own grant ends
 //
+// About a tick, a scheduled run of a key, two more are told: ErrTooOld (it may not run any more) and
+// ErrStarted (it cannot be given back). Neither starts or stops anything.
+//
 // # Time
 //
 // Validity counts from before the request was sent, on the monotonic clock, less a drift of 1 %

@@ -16,6 +16,9 @@ import (
 //	Stamp(succeeded)   -> succeeded  or failed: the same, and final
 //	Release            claimed -> gone; started -> gone only with Leave.PutBack
 //
+// Fencing tokens rise over all ticks of a key and the key itself alike. A Request.Floor is about the one or the other: a plain key that is
+// asked for with a tick's fencing token as floor seems to have lost data.
+//
 // A stamp never leads backwards. A grant that says claimed never makes a record: if the claim is gone, another one may be at it. One that
 // says started does, since it is the only witness left where the store lost its data; it then also takes over a mere claim of another.
 

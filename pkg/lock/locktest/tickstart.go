@@ -107,8 +107,17 @@ var stampClauses = []clause{
 		t.at(g, lock.StageStarted)
 		over := t.stamp(g, lock.StageFailed)
 		t.Store.Plant(g.Key, "string", string(g.Token), lock.TickRetention)
-		t.renewed(over, ttl)
+		if got, err := t.Stamp(t.Context(), over, lock.StageStarted); err != nil || got.Stage != lock.StageFailed {
+			t.Fatalf("stamped %+v, %v", got, err)
+		}
 		t.at(g, lock.StageFailed)
+	})},
+	{"a store that is back before the start is brought forward also where a newer tick was started", ticking(func(t *ticker) {
+		claimed := t.claim(t.ordered(ann, 0))
+		g := t.stamp(claimed, lock.StageStarted)
+		t.started(t.of(cleo, 1))
+		t.Store.Plant(g.Key, "string", string(claimed.Token), ttl)
+		t.stamp(g, lock.StageStarted)
 	})},
 	{"a record that was removed by hand is known to have been started", ticking(func(t *ticker) {
 		g := t.started(t.of(ann, 0))

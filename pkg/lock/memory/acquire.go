@@ -97,7 +97,7 @@ func (e *entry) take(now time.Time, r lock.Request, highest lock.FencingToken) {
 		prev = last.token()
 	}
 	e.fence = fence{text: strconv.FormatInt(int64(number), 10), expires: now.Add(remember)}
-	e.value = &value{owner: r.Owner, fence: number, kind: "string", expires: now.Add(r.TTL)}
+	e.value = &value{owner: r.Owner, fence: number, kind: stringKind, expires: now.Add(r.TTL)}
 	e.last = &tenure{
 		owner: r.Owner, fence: number, validUntil: e.value.expires, notBefore: notBefore, settles: settles,
 		before: before, prev: prev, continued: r.Since > 0, expires: now.Add(remember),

@@ -23,6 +23,9 @@ type entry struct {
 	backUntil time.Time
 }
 
+// stringKind is the kind of all values in our form.
+const stringKind = "string"
+
 // value stands under the key itself.
 type value struct {
 	owner    lock.Owner // empty for a foreign value

@@ -33,10 +33,10 @@ func (b *Backend) Plant(k lock.Key, kind, text string, ttl time.Duration) {
 	e, now := b.entry(k)
 	v := &value{kind: kind}
 	if k.Tick != 0 {
-		if owner, number, stage, ok := parseTickToken(lock.Token(text)); ok && kind == "string" {
+		if owner, number, stage, ok := parseTickToken(lock.Token(text)); ok && kind == stringKind {
 			v.owner, v.fence, v.stage = owner, number, stage
 		}
-	} else if token, released := strings.CutPrefix(text, "released/"); kind == "string" {
+	} else if token, released := strings.CutPrefix(text, "released/"); kind == stringKind {
 		if owner, number, ok := parseToken(lock.Token(token)); ok {
 			v.owner, v.fence, v.released = owner, number, released
 		}

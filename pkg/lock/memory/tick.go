@@ -104,7 +104,7 @@ func (t tick) acquire(r lock.Request) (lock.Acquired, error) {
 	plain, _ := t.plain.highest(t.now)
 	number := max(t.plain.book.highest(t.now)+1, plain+1, r.Floor, lock.FencingToken(t.now.UnixMilli()))
 	t.number(number)
-	t.entry.value = &value{owner: r.Owner, fence: number, stage: lock.StageClaimed, kind: "string", expires: t.now.Add(r.TTL)}
+	t.entry.value = &value{owner: r.Owner, fence: number, stage: lock.StageClaimed, kind: stringKind, expires: t.now.Add(r.TTL)}
 	return lock.Acquired{Grant: t.grant(r), Before: lock.EndedNone}, nil
 }
 
@@ -170,7 +170,7 @@ func (t tick) stamp(g lock.Grant, to lock.Stage, ttl time.Duration, shorten bool
 	case !from.Begun(), t.entry.back == plainToken(owner, number):
 		return lock.Grant{}, false, lost
 	case t.value == nil, t.state() == lock.ViewHeld && t.value.stage == lock.StageClaimed:
-		t.entry.value = &value{owner: owner, fence: number, stage: from, kind: "string"}
+		t.entry.value = &value{owner: owner, fence: number, stage: from, kind: stringKind}
 	default:
 		return lock.Grant{}, false, lost
 	}

@@ -37,11 +37,11 @@ func (b *Backend) Acquire(ctx context.Context, r lock.Request) (lock.Acquired, e
 		return lock.Acquired{}, unknown(operation, answer.err)
 	}
 	switch status := answer.fields[0]; status {
-	case "granted", "again":
+	case statusGranted, statusAgain:
 		return acquired(operation, r, answer)
-	case "held":
+	case statusHeld:
 		return lock.Acquired{}, &lock.HeldError{Key: r.Key, Seen: viewOf(r.Key, answer.fields[1:])}
-	case "lost":
+	case statusLost:
 		return lock.Acquired{}, &lock.LostError{
 			Key: r.Key, Token: newToken(r.Owner, r.Since), Seen: viewOf(r.Key, answer.fields[1:]),
 		}
@@ -75,7 +75,7 @@ func acquired(operation string, r lock.Request, answer reply) (lock.Acquired, er
 	}
 	a := lock.Acquired{
 		Grant:      granted(lock.Grant{Key: r.Key, Owner: owner, Token: lock.Token(fields[0]), FencingToken: fence}, answer.sent, r.TTL),
-		Again:      answer.fields[0] == "again",
+		Again:      answer.fields[0] == statusAgain,
 		Before:     lock.Ending(fields[1]),
 		StartAfter: duration(fields[2]),
 	}

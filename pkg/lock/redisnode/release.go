@@ -28,9 +28,9 @@ func (b *Backend) Release(ctx context.Context, g lock.Grant, how lock.Leave) err
 		return unknown(operation, answer.err)
 	}
 	switch status := answer.fields[0]; status {
-	case "released":
+	case statusReleased:
 		return nil
-	case "lost":
+	case statusLost:
 		return lost(g, answer)
 	default:
 		return unknown(operation, fmt.Errorf("answer %q is not understood", status))

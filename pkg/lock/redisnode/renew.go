@@ -81,7 +81,7 @@ func renewed(operation string, x lock.Extension, answer reply) lock.Result {
 			return lock.Result{Err: tooLate(operation, answer.sent)}
 		}
 		return lock.Result{Grant: g, Awaited: len(answer.fields) > 1}
-	case "lost":
+	case statusLost:
 		return lock.Result{Err: lost(x.Grant, answer)}
 	default:
 		return lock.Result{Err: unknown(operation, fmt.Errorf("answer %q is not understood", status))}

@@ -67,3 +67,12 @@ func newScript(text string) *script {
 	sum := sha1.Sum([]byte(text)) //nolint:gosec // see the import
 	return &script{text: text, sha: hex.EncodeToString(sum[:])}
 }
+
+// What several scripts answer.
+const (
+	statusAgain    = "again"
+	statusGranted  = "granted"
+	statusHeld     = "held"
+	statusLost     = "lost"
+	statusReleased = "released"
+)

@@ -25,7 +25,7 @@ func (b *Backend) acquireTick(ctx context.Context, r lock.Request) (lock.Acquire
 		return lock.Acquired{}, unknown(operation, answer.err)
 	}
 	switch status := answer.fields[0]; status {
-	case "granted", "again":
+	case statusGranted, statusAgain:
 		return tickAcquired(operation, r, answer)
 	case "layout":
 		return lock.Acquired{}, layoutTooNew(operation, answer.fields[1:])
@@ -39,7 +39,7 @@ func tickAcquired(operation string, r lock.Request, answer reply) (lock.Acquired
 	if err != nil {
 		return lock.Acquired{}, err
 	}
-	return lock.Acquired{Grant: g, Again: answer.fields[0] == "again", Before: lock.EndedNone}, nil
+	return lock.Acquired{Grant: g, Again: answer.fields[0] == statusAgain, Before: lock.EndedNone}, nil
 }
 
 // tickGrant reads the token that a script answers.
@@ -61,9 +61,9 @@ func tickGrant(operation string, g lock.Grant, answer reply, ttl time.Duration) 
 func tickRefusal(operation string, g lock.Grant, answer reply) error {
 	seen := viewOf(g.Key, answer.fields[1:])
 	switch status := answer.fields[0]; status {
-	case "held":
+	case statusHeld:
 		return &lock.HeldError{Key: g.Key, Seen: seen}
-	case "lost":
+	case statusLost:
 		return &lock.LostError{Key: g.Key, Token: g.Token, Seen: seen}
 	case "started":
 		return &lock.StartedError{Key: g.Key, Seen: seen}
@@ -114,7 +114,7 @@ func (b *Backend) releaseTick(ctx context.Context, g lock.Grant, how lock.Leave)
 	switch {
 	case answer.err != nil:
 		return unknown(operation, answer.err)
-	case answer.fields[0] == "released":
+	case answer.fields[0] == statusReleased:
 		return nil
 	}
 	return tickRefusal(operation, g, answer)
