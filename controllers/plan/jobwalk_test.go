@@ -14,7 +14,7 @@ func TestCompositeWalks(t *testing.T) {
 	kube := []func(*world){askRelease, deletePod, breakNode, mendNode, rebootNode, loseNode, restartConch, unreadyPod}
 	forced := []func(*world){askRelease, deletePod, removePod, breakNode, mendNode, unreadyPod}
 	links := []func(*world){askRelease, deletePod, cutLink, mendLink, restartConch, unreadyPod}
-	jobs := []func(*world){finishJob, deleteJob, suspendJob}
+	jobs := []func(*world){finishJob, deleteJob, suspendJob, stallJobs}
 	with := func(more []func(*world), faults ...func(*world)) []func(*world) {
 		return append(append([]func(*world){}, more...), faults...)
 	}

@@ -50,7 +50,7 @@ func (s *site) touchJob(j *job) { j.version++; s.changed() }
 // runJobs is the Job controller for a second, and whoever makes new Jobs.
 func (s *site) runJobs(now time.Time) {
 	for _, j := range append([]*job(nil), s.jobs...) {
-		if j.seen == nil || s.rnd.IntN(3) > 0 {
+		if j.seen == nil || !now.Before(s.stalled) && s.rnd.IntN(3) > 0 {
 			was := *j
 			j.seen = &was
 		}
@@ -306,4 +306,11 @@ func resumeJob(w *world) {
 			return
 		}
 	}
+}
+
+// stallJobs lets the Job controller work from what it knew, for a while.
+func stallJobs(w *world) {
+	s := w.anySite()
+	s.stalled = w.now.Add(time.Duration(w.rnd.IntN(90)) * time.Second)
+	w.note("fault: the Job controller of %s sees nothing new until %s", s.name, s.stalled.Sub(now))
 }

@@ -48,6 +48,7 @@ type site struct {
 	mode    plan.Mode
 	kind    string // Pod, Job or Deployment: what contends
 	jobs    []*job
+	stalled time.Time // until then the Job controller's cache stands still
 	status  plan.Status
 	objects []*object
 	procs   map[string]*proc
