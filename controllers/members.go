@@ -115,7 +115,7 @@ func (p *pass) addMember(c *plan.Candidate, pod *corev1.Pod, exists bool) {
 
 // anyReady reports whether a pod runs steadily.
 func (p *pass) anyReady(members []plan.Member) bool {
-	any := false
+	found := false
 	for _, m := range members {
 		pod := p.pods[m.UID]
 		if pod == nil || pod.DeletionTimestamp != nil {
@@ -129,9 +129,9 @@ func (p *pass) anyReady(members []plan.Member) bool {
 				p.steadyAt = at
 			}
 		}
-		any = any || ready
+		found = found || ready
 	}
-	return any
+	return found
 }
 
 // anyUnfinished reports whether a pod may still do something, or has not shown its end.

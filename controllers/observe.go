@@ -59,14 +59,13 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*p
 		p.dropKept()
 		return nil, errBlind
 	}
+	p.recallOrphan()
 	for _, read := range []func(context.Context) error{p.readPods, p.readJobs, p.readWorkloads} {
 		if err := read(ctx); err != nil {
 			return nil, err
 		}
 	}
-	if p.lock == nil {
-		p.adoptOrphan()
-	}
+	p.adoptOrphan()
 	if err := p.readHolder(ctx); err != nil {
 		return nil, err
 	}

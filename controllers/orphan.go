@@ -10,19 +10,25 @@ import (
 	"github.com/conch-dev/conch/controllers/plan"
 )
 
-// adoptOrphan finds the status of a lock whose object is gone: what the decider remembers, else the
-// record that the holder itself bears. Replicas that do not decide go by the record alone, so that
-// they keep renewing exactly as long as there is a holder.
-func (p *pass) adoptOrphan() {
-	deciding := p.r.opts.Election.Deciding()
+// recallOrphan takes the status of a lock whose object is gone from what the decider remembers. It comes
+// before the candidates are read: how closely they are looked at depends on it.
+func (p *pass) recallOrphan() {
 	switch {
-	case !deciding:
+	case p.lock != nil:
+	case !p.r.opts.Election.Deciding():
 		p.mem.orphan, p.mem.last = plan.Status{}, plan.Status{}
 	case p.mem.orphan.State != "":
 		p.status = p.mem.orphan
-		return
 	case p.mem.last.Ours(p.r.opts.Cluster):
 		p.status, p.mem.last = p.mem.last, plan.Status{}
+	}
+}
+
+// adoptOrphan finds the status in the record that the holder itself bears, where nothing is remembered.
+// Replicas that do not decide go by the record alone, so that they keep renewing exactly as long as there
+// is a holder.
+func (p *pass) adoptOrphan() {
+	if p.lock != nil || p.ours() || p.mem.orphan.State != "" {
 		return
 	}
 	p.status.State = plan.Idle

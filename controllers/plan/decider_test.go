@@ -126,7 +126,7 @@ func (d *decider) see(now time.Time) plan.Seen {
 	switch {
 	case h.Cluster != d.s.name:
 		seen.Presence = plan.Away
-	case d.s.find(h.UID) != nil:
+	case d.s.find(h.UID) != nil, d.s.findJob(h.UID) != nil, h.UID == d.s.workloadUID():
 		seen.Presence = plan.Here
 	}
 	return seen
@@ -175,6 +175,10 @@ func (d *decider) observe(now time.Time) plan.Snapshot {
 		Self: plan.Self{Cluster: d.s.name, Deciding: true, Contending: true},
 	}
 	found := false
+	if d.s.kind != plan.KindPod {
+		s.Candidates, s.Store = d.composites(now), d.observeStore()
+		return s
+	}
 	for _, o := range d.s.objects {
 		c := o.Candidate
 		d.place(now, &c, o.on)
@@ -192,17 +196,21 @@ func (d *decider) place(now time.Time, c *plan.Candidate, on *machine) {
 	if on == nil || c.UID != d.s.status.Holder.UID {
 		return
 	}
+	c.BootID = fmt.Sprint(on.boot)
+	d.placeBody(now, c.UID, &c.Body, on, d.s.status.Holder.BootID)
+}
+
+// placeBody tells about the node that a body is on.
+func (d *decider) placeBody(now time.Time, uid string, b *plan.Body, on *machine, was string) {
 	boot := fmt.Sprint(on.boot)
-	was := d.s.status.Holder.BootID
-	c.BootID = boot
 	heard := time.Time{}
 	if on.up && !on.gone {
 		heard = now
-		if _, known := d.heard[c.UID]; !known && !c.Body.Exists && now.After(c.Body.VanishedAt) {
-			d.heard[c.UID] = now
+		if _, known := d.heard[uid]; !known && !b.Exists && now.After(b.VanishedAt) {
+			d.heard[uid] = now
 		}
 	}
-	c.Body.Node = plan.Node{HeardFirst: d.heard[c.UID], HeardAt: heard, Gone: on.gone, Ready: on.up && !on.gone, ReadySince: on.since, Rebooted: was != "" && was != boot}
+	b.Node = plan.Node{HeardFirst: d.heard[uid], HeardAt: heard, Gone: on.gone, Ready: on.up && !on.gone, ReadySince: on.since, Rebooted: was != "" && was != boot}
 }
 
 func (d *decider) missing(now time.Time, h plan.Holder) plan.Candidate {

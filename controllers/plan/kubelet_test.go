@@ -3,6 +3,8 @@ package plan_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/conch-dev/conch/controllers/plan"
@@ -25,6 +27,9 @@ type proc struct {
 	acting   bool // does what only a holder may do
 	grace    time.Duration
 	orphaned time.Time // its object has been gone since
+	// unit is the candidate that it works for, and tenure the owner under which it does, if that is not
+	// the pod itself.
+	unit, tenure string
 }
 
 // object is a pod as the API server has it.
@@ -32,6 +37,8 @@ type object struct {
 	plan.Candidate
 	version int
 	on      *machine
+	// job is the Job that made the pod, if one did.
+	job string
 }
 
 // site is one cluster: its API objects, its nodes, and what runs on them.
@@ -39,6 +46,9 @@ type site struct {
 	name    string
 	rnd     *rand.Rand
 	mode    plan.Mode
+	kind    string // Pod, Job or Deployment: what contends
+	jobs    []*job
+	stalled time.Time // until then the Job controller's cache stands still
 	status  plan.Status
 	objects []*object
 	procs   map[string]*proc
@@ -65,12 +75,15 @@ func (s *site) create(now time.Time) {
 	s.created++
 	c := gated(fmt.Sprintf("pod-%d", s.created), 0)
 	c.UID, c.Created, c.ReadySince, c.Group = fmt.Sprintf("%s-%d", s.name, s.created), now, now, s.name
-	c.Mode, c.Gated = s.mode, s.mode == plan.Exclusive
+	c.Mode, c.Gated = s.mode, s.mode != plan.Leader
 	if s.rnd.IntN(3) == 0 {
 		c.Body.Grace = 4 * podGrace
 	}
 	s.objects = append(s.objects, &object{Candidate: c})
-	s.procs[c.UID] = &proc{uid: c.UID, grace: c.Body.Grace}
+	s.procs[c.UID] = &proc{uid: c.UID, grace: c.Body.Grace, unit: c.UID}
+	if s.kind == plan.KindDeployment {
+		s.procs[c.UID].unit = s.workloadUID()
+	}
 	s.changed()
 }
 
@@ -114,14 +127,17 @@ func (s *site) tick(now time.Time) {
 		case o.on != nil && o.on.up:
 			s.sync(now, o)
 		}
-		if o.Body.Terminal && !o.Body.Deleting {
+		if o.Body.Terminal && !o.Body.Deleting && s.kind != plan.KindJob {
 			s.delete(now, o, o.Body.Grace)
 		}
 	}
 	for _, p := range s.procs {
 		s.reap(now, p)
 	}
-	if fit < 2 {
+	switch {
+	case s.kind == plan.KindJob:
+		s.runJobs(now)
+	case fit < 2:
 		s.create(now)
 	}
 }
@@ -147,7 +163,7 @@ func (s *site) sync(now time.Time, o *object) {
 		s.touch(o)
 	case !o.Body.Deleting && !o.Body.Terminal && !p.alive:
 		p.alive = true
-		p.acting = p.acting || s.mode == plan.Exclusive
+		p.acting = p.acting || s.mode != plan.Leader
 		s.ready(now, o, true)
 	case !o.Ready && !o.Body.Deleting && s.rnd.IntN(20) == 0:
 		s.ready(now, o, true)
@@ -175,13 +191,23 @@ func (s *site) reap(now time.Time, p *proc) {
 	}
 }
 
-// acting are the processes that do what only a holder may do.
+// acting are the candidates of which a process does what only a holder may do, each with its tenure.
 func (s *site) acting() []string {
 	var out []string
 	for _, p := range s.procs {
-		if p.alive && p.acting {
-			out = append(out, p.uid)
+		if name := strings.TrimSuffix(p.unit+" "+p.tenure, " "); p.alive && p.acting && !slices.Contains(out, name) {
+			out = append(out, name)
 		}
 	}
 	return out
+}
+
+// works reports whether any process works for a candidate.
+func (s *site) works(unit string) bool {
+	for _, p := range s.procs {
+		if p.unit == unit && p.alive && p.acting {
+			return true
+		}
+	}
+	return false
 }

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"strconv"
@@ -21,16 +22,20 @@ func (w *world) check(s *site, snap plan.Snapshot, dec plan.Decision) {
 			w.fail("%s starts %s without a grant that is good for it", s.name, a.Target.Name)
 		}
 	case plan.Release:
-		if p := s.procs[st.Holder.UID]; st.State != plan.Releasing || !a.Unclean && p != nil && p.alive && p.acting {
+		if st.State != plan.Releasing || !a.Unclean && s.works(st.Holder.UID) {
 			w.fail("%s gives back the key of %s, which still works", s.name, st.Holder.Name)
 		}
 	case plan.Spoil, plan.Unlabel:
 		if a.Target.UID == st.Holder.UID && st.State != plan.Fencing {
 			w.fail("%s: %s before the status says Fencing", s.name, a.Kind)
 		}
-	case plan.Stop:
+	case plan.Stop, plan.Suspend:
 		if a.Target.UID == st.Holder.UID && st.Ours(s.name) && st.State != plan.Fencing {
 			w.fail("%s stops the holder before the status says Fencing", s.name)
+		}
+	case plan.Reset:
+		if o := s.findJob(a.Target.UID); o != nil && o.noted == o.suspended && !o.suspended {
+			w.fail("%s resets a Job that is not stale", s.name)
 		}
 	case plan.Continue, plan.Record, plan.Contend, plan.CallOff, plan.Sweep, plan.Forget, plan.Retire, plan.NoAction:
 	}
@@ -57,8 +62,9 @@ func (w *world) checkFencing(st plan.Status) {
 // walk is one kind of world, and what goes wrong in it.
 type walk struct {
 	mode   plan.Mode
-	alone  bool // one cluster, not two
-	steady bool // deciders do not crash between two effects
+	kind   string // Pod if empty
+	alone  bool   // one cluster, not two
+	steady bool   // deciders do not crash between two effects
 	rules  func(*plan.Lock)
 	faults []func(*world)
 	// overlap is for how long two may work after the last fault; zero means never.
@@ -82,6 +88,9 @@ func (k walk) run(seed uint64) *world {
 		clusters = 1
 	}
 	w := newWorld(seed, clusters, k.mode, rules)
+	for _, s := range w.sites {
+		s.kind = cmp.Or(k.kind, plan.KindPod)
+	}
 	w.crashes = !k.steady
 	var lastFault time.Time
 	for w.now.Sub(now) < walkFor && len(w.broken) == 0 {
@@ -147,7 +156,11 @@ func TestWalks(t *testing.T) {
 		"after data loss two may work, but not for long":                         {mode: plan.Exclusive, faults: everything, overlap: 3 * time.Minute},
 		"after data loss two may lead, but not for long":                         {mode: plan.Leader, faults: everything, overlap: 3 * time.Minute},
 	}
-	n := uint64(160)
+	runWalks(t, walks, 160)
+}
+
+func runWalks(t *testing.T, walks map[string]walk, n uint64) {
+	t.Helper()
 	if s := os.Getenv("CONCH_WALKS"); s != "" {
 		n, _ = strconv.ParseUint(s, 10, 64)
 	}

@@ -36,13 +36,13 @@ type lateEffect struct {
 	s       *site
 	uid     string
 	version int
-	apply   func(now time.Time, o *object)
+	apply   func(now time.Time)
 }
 
 func newWorld(seed uint64, clusters int, mode plan.Mode, rules plan.Lock) *world {
 	w := &world{rnd: rand.New(rand.NewPCG(seed, 1)), now: now, rules: rules, ended: map[string]bool{}}
 	for _, name := range []string{"east", "west"}[:clusters] {
-		s := &site{name: name, rnd: w.rnd, mode: mode, status: plan.Status{State: plan.Idle}, procs: map[string]*proc{}}
+		s := &site{name: name, rnd: w.rnd, mode: mode, kind: plan.KindPod, status: plan.Status{State: plan.Idle}, procs: map[string]*proc{}}
 		for i := range 2 {
 			s.nodes = append(s.nodes, &machine{name: fmt.Sprintf("%s-node-%d", name, i), up: true, since: now.Add(-time.Hour)})
 		}
@@ -90,8 +90,8 @@ func (w *world) second() {
 // them if the object has changed.
 func (w *world) arrive() {
 	for _, l := range w.late {
-		if o := l.s.find(l.uid); o != nil && o.version == l.version && !w.now.After(l.at) {
-			l.apply(w.now, o)
+		if v, there := l.s.versionOf(l.uid); there && v == l.version && !w.now.After(l.at) {
+			l.apply(w.now)
 		}
 	}
 	w.late = w.late[:0]
@@ -136,14 +136,15 @@ func (d *decider) pass(now time.Time) {
 // crash loses the process; an effect on an object may be under way, for as long as it may be written.
 func (d *decider) crash(now time.Time, snap plan.Snapshot, dec plan.Decision) {
 	d.w.note("%s crashes before the effect", d.s.name)
-	if o := d.s.find(dec.Action.Target.UID); o != nil {
+	uid := aim(dec.Action)
+	if version, there := d.s.versionOf(uid); there {
 		at := now.Add(10 * time.Second)
 		if end := snap.Store.ValidUntil.Add(-fenceGrace - margin); dec.Action.Kind == plan.Start && end.Before(at) {
 			at = end
 		}
 		d.w.late = append(d.w.late, lateEffect{
-			at: at, s: d.s, uid: o.UID, version: o.version,
-			apply: func(now time.Time, o *object) { d.write(now, o, snap.Status, dec.Action) },
+			at: at, s: d.s, uid: uid, version: version,
+			apply: func(now time.Time) { d.effect(now, snap.Status, dec.Action) },
 		})
 	}
 	d.restart(now)
@@ -155,8 +156,9 @@ func (d *decider) act(now time.Time, snap plan.Snapshot, dec plan.Decision) {
 	case plan.NoAction:
 	case plan.Contend:
 		d.nonce++
-		owner := fmt.Sprintf("%s/shop/Pod/%s/%s/%d", d.s.name, a.Target.Name, a.Target.UID, int(now.UnixMilli())*100+d.nonce)
-		asker := plan.Holder{Cluster: d.s.name, Namespace: "shop", Kind: "Pod", Name: a.Target.Name, UID: a.Target.UID, Grace: a.Target.Body.Grace}
+		kind := a.Target.Kind
+		owner := fmt.Sprintf("%s/shop/%s/%s/%s/%d", d.s.name, kind, a.Target.Name, a.Target.UID, int(now.UnixMilli())*100+d.nonce)
+		asker := plan.Holder{Cluster: d.s.name, Namespace: "shop", Kind: kind, Name: a.Target.Name, UID: a.Target.UID, Grace: a.Target.Body.Grace}
 		d.ask(now, attempt{owner: owner, asker: asker, since: now}, 0)
 	case plan.Continue:
 		d.ask(now, attempt{owner: st.Holder.Owner, asker: st.Holder, since: now, continuing: true}, st.FencingToken)
@@ -172,9 +174,24 @@ func (d *decider) act(now time.Time, snap plan.Snapshot, dec plan.Decision) {
 			d.attempt = nil
 		}
 	default:
-		if o := d.s.find(a.Target.UID); o != nil {
-			d.write(now, o, st, a)
-		}
+		d.effect(now, st, a)
+	}
+}
+
+// aim is the object that an action is on.
+func aim(a plan.Action) string {
+	if a.Member.UID != "" {
+		return a.Member.UID
+	}
+	return a.Target.UID
+}
+
+// effect writes on a pod or a Job.
+func (d *decider) effect(now time.Time, st plan.Status, a plan.Action) {
+	if o := d.s.find(aim(a)); o != nil {
+		d.write(now, o, st, a)
+	} else if j := d.s.findJob(aim(a)); j != nil {
+		d.writeJob(j, st, a)
 	}
 }
 
@@ -206,6 +223,9 @@ func (d *decider) write(now time.Time, o *object, st plan.Status, a plan.Action)
 	case plan.Start:
 		o.Gated, o.Leading = false, o.Mode == plan.Leader
 		p.acting = true
+		if d.s.kind == plan.KindDeployment {
+			p.tenure = st.Holder.Owner
+		}
 		d.record(o, st)
 		d.w.checkFencing(st)
 	case plan.Record:
