@@ -28,6 +28,8 @@ type memory struct {
 	heard map[types.UID]heartbeat
 	// told is the advice that an Event gave, and that is still true.
 	told map[string]struct{}
+	// missingSince is when a lock that pods wait for was first seen not to exist.
+	missingSince time.Time
 	// backOff is how long the candidates of one revision stand back after giving the lock up.
 	backOff map[string]backOff
 	// unready is since when a candidate has not been running steadily.
@@ -42,9 +44,9 @@ type memory struct {
 
 // bury forgets what was remembered of a candidate whose tenure is over, and back-offs long past.
 func (m *memory) bury(uid types.UID, now time.Time) {
-	delete(m.vanished, uid)
+	clear(m.vanished) // the holder's, and that of its pods
+	clear(m.heard)
 	delete(m.unlabelled, uid)
-	delete(m.heard, uid)
 	for kin, b := range m.backOff {
 		if now.Sub(b.until) > backOffKept {
 			delete(m.backOff, kin)

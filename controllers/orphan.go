@@ -2,8 +2,10 @@ package controllers
 
 import (
 	"context"
+	"fmt"
+	"time"
 
-	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/conch-dev/conch/controllers/plan"
 )
@@ -42,19 +44,42 @@ func (p *pass) reportOrphan(ctx context.Context, dec plan.Decision) {
 		p.again = atOnce
 		p.told(ctx, before, dec)
 	}
-	p.lockMissed(dec)
 }
 
-// lockMissed tells the pods that wait for a lock which does not exist, since there is no object whose
-// status could.
-func (p *pass) lockMissed(dec plan.Decision) {
-	if dec.Status.Ours(p.r.opts.Cluster) {
-		return
+// noun is what people call a candidate.
+func noun(c plan.Candidate) string {
+	if c.Kind == plan.KindPod {
+		return "pod"
 	}
+	return c.Kind
+}
+
+// patience is how long a lock may be missing before those that wait for it are told: it often comes with
+// the same apply, and a workload's own is made in a moment.
+const patience = 2 * time.Second
+
+// missedAdvice is for the pods that wait for a lock which does not exist, since there is no object whose
+// status could tell.
+func (p *pass) missedAdvice() []advice {
+	if p.lock != nil || p.ours() || len(p.candidates) == 0 {
+		p.mem.missingSince = time.Time{}
+		return nil
+	}
+	if p.mem.missingSince.IsZero() {
+		p.mem.missingSince = p.now
+	}
+	if left := patience - p.now.Sub(p.mem.missingSince); left > 0 {
+		if p.again == 0 || left < p.again {
+			p.again = left
+		}
+		return nil
+	}
+	var out []advice
 	for _, c := range p.candidates {
-		if pod := p.pods[c.UID]; pod != nil && c.Eligible(p.now) {
-			p.r.opts.Recorder.Eventf(pod, nil, corev1.EventTypeWarning, "LockNotFound", "Wait",
-				"there is no DistributedLock %q in this namespace: conch starts nothing for this pod until there is one", p.name.Name)
+		if o := p.object(c.UID); o != nil && c.Eligible(p.now) {
+			out = append(out, advice{o, types.UID(c.UID), "LockNotFound", "Wait", fmt.Sprintf(
+				"there is no DistributedLock %q in this namespace: conch starts nothing for this %s until there is one", p.name.Name, noun(c))})
 		}
 	}
+	return out
 }

@@ -20,6 +20,8 @@ import (
 // +kubebuilder:rbac:groups=apps,resources=replicasets;controllerrevisions,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apps,resources=replicasets/scale,verbs=patch
 // +kubebuilder:rbac:groups=apps,resources=deployments;statefulsets,verbs=get
+// +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=batch,resources=jobs/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
@@ -144,7 +146,8 @@ func outdated(ctx context.Context, err error) (ctrl.Result, error) {
 
 // settleMemory drops what is remembered of a lock that is gone and has nothing left to end.
 func (p *pass) settleMemory(name types.NamespacedName) {
-	if p.lock == nil && p.mem.attempt == nil && p.mem.kept == nil && len(p.mem.leaving) == 0 && p.mem.orphan.State == "" {
+	if p.lock == nil && p.mem.attempt == nil && p.mem.kept == nil && len(p.mem.leaving) == 0 && p.mem.orphan.State == "" &&
+		p.mem.missingSince.IsZero() {
 		p.r.memories.drop(name)
 	}
 }

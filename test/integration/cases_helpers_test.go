@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	lockv1alpha1 "github.com/conch-dev/conch/api/v1alpha1"
@@ -63,13 +64,13 @@ func (s *side) bypass() client.Client {
 	return cl
 }
 
-// manyHeld creates n locks, and for each a bare pod without a process, and waits until all are held.
-func (s *side) manyHeld(n int, mods ...func(*lockv1alpha1.DistributedLockSpec)) []string {
+// manyHeld creates n locks of one prefix, and for each a bare pod without a process, and waits until all are held.
+func (s *side) manyHeld(prefix string, n int, mods ...func(*lockv1alpha1.DistributedLockSpec)) []string {
 	s.w.t.Helper()
 	s.agent.NeverStart("*")
 	names := make([]string, n)
 	for i := range n {
-		names[i] = fmt.Sprintf("many-%d", i)
+		names[i] = fmt.Sprintf("%s-%d", prefix, i)
 		s.newLock(names[i], mods...)
 		s.bare(names[i], names[i])
 	}
