@@ -49,9 +49,9 @@ func TestMain(m *testing.M) {
 	os.Exit(clusters.Around(m).Run())
 }
 
-// install puts conch's objects on both clusters, and the role of a namespace's admin.
-func install(ctx context.Context, east, west *cluster.Cluster) error {
-	if err := rig.Install(ctx, east); err != nil {
+// installAll puts conch's objects on both clusters.
+func installAll(ctx context.Context, east, west *cluster.Cluster) error {
+	if err := install(ctx, east); err != nil {
 		return err
 	}
 	root, err := cluster.ModuleRoot()
@@ -63,19 +63,26 @@ func install(ctx context.Context, east, west *cluster.Cluster) error {
 			return err
 		}
 	}
-	for _, c := range []*cluster.Cluster{east, west} {
-		cl, err := client.New(c.Config(), client.Options{})
-		if err != nil {
-			return err
-		}
-		if err := cl.Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: strong}, Rules: []rbacv1.PolicyRule{{
-			APIGroups: []string{"", "apps", "batch", "policy"}, Resources: []string{"*"},
-			Verbs: []string{"create", "get", "list", "watch", "update", "patch", "delete", "deletecollection"},
-		}}}); err != nil {
-			return err
-		}
+	return addRole(ctx, west)
+}
+
+// install puts everything on a cluster, and the role of a namespace's admin.
+func install(ctx context.Context, c *cluster.Cluster) error {
+	if err := rig.Install(ctx, c); err != nil {
+		return err
 	}
-	return nil
+	return addRole(ctx, c)
+}
+
+func addRole(ctx context.Context, c *cluster.Cluster) error {
+	cl, err := client.New(c.Config(), client.Options{})
+	if err != nil {
+		return err
+	}
+	return cl.Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: strong}, Rules: []rbacv1.PolicyRule{{
+		APIGroups: []string{"", "apps", "batch", "policy"}, Resources: []string{"*"},
+		Verbs: []string{"create", "get", "list", "watch", "update", "patch", "delete", "deletecollection"},
+	}}})
 }
 
 // stage is a namespace with its users.
@@ -126,7 +133,7 @@ func newStage(t *testing.T) *stage {
 func both(t *testing.T) (east, west *cluster.Cluster) {
 	t.Helper()
 	east, west = clusters.Start(t)
-	installed.Do(func() { installOK = install(context.Background(), east, west) })
+	installed.Do(func() { installOK = installAll(context.Background(), east, west) })
 	if installOK != nil {
 		t.Fatal(installOK)
 	}

@@ -107,7 +107,9 @@ func jobAttempts() map[string]attempt {
 			template: {metadata: {labels: {conch.dev/singleton: null}, annotations: {conch.dev/singleton: null}}}}}`), resumes},
 		"the label first, then the resumption": {
 			inTurn(merging("{metadata: {labels: {conch.dev/singleton: null}}}"), merging("{spec: {suspend: false}}")), resumes},
-		"the label":                     {merging("{metadata: {labels: {conch.dev/singleton: null}}}"), marks},
+		// The API server fills the labels of a Job that has none from its template.
+		"the label":                     {merging("{metadata: {labels: {conch.dev/singleton: null}}}"), ""},
+		"the label for another":         {merging("{metadata: {labels: {conch.dev/singleton: null, a: b}}}"), marks},
 		"the label through the status":  {merging("{metadata: {labels: {conch.dev/singleton: null}}}", "status"), ""},
 		"the resumption through status": {merging("{spec: {suspend: false}}", "status"), ""},
 		"the template's label":          {merging("{spec: {template: {metadata: {labels: {conch.dev/singleton: null}}}}}"), marks},
