@@ -138,7 +138,7 @@ func TestANamespacesAdminFindsNoWayAroundASuspendedJob(t *testing.T) {
 	s.tryAll(jobAttempts(), s.suspended)
 }
 
-func (s *stage) tryAll(attempts map[string]attempt, make func(name string) *unstructured.Unstructured) {
+func (s *stage) tryAll(attempts map[string]attempt, waiting func(name string) *unstructured.Unstructured) {
 	names := map[string]string{}
 	for name := range attempts {
 		names[name] = "w" + string(rune('a'+len(names)/26)) + string(rune('a'+len(names)%26))
@@ -146,7 +146,7 @@ func (s *stage) tryAll(attempts map[string]attempt, make func(name string) *unst
 	for name, a := range attempts {
 		s.t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			o := make(names[name])
+			o := waiting(names[name])
 			err := a.try(s.admin, o)
 			if a.want != "" {
 				g.Expect(err).To(MatchError(ContainSubstring(a.want)))
