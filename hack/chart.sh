@@ -20,7 +20,9 @@ resources() {
 	sed -n "s#^  - \(.*\.yaml\)#$1/\1#p" "$1/kustomization.yaml"
 }
 mapfile -t validating < <(resources config/policies/validating)
+mapfile -t by_hand < <(resources config/policies/by-hand)
 mapfile -t mutating < <(resources config/policies/mutating)
 join config/rbac/service_account.yaml config/rbac/role.yaml config/rbac/role_binding.yaml config/rbac/user_roles.yaml >"$chart/templates/rbac.yaml"
 CONDITION=.Values.policies.enabled join "${validating[@]}" >"$chart/templates/policies.yaml"
 CONDITION="and .Values.policies.enabled .Values.policies.mutating" join "${mutating[@]}" >"$chart/templates/policies-mutating.yaml"
+CONDITION="and .Values.policies.enabled (not .Values.policies.mutating)" join "${by_hand[@]}" >"$chart/templates/policies-by-hand.yaml"

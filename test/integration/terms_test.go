@@ -49,7 +49,13 @@ func TestAPodWithAnUnknownMarkIsLeftAloneAndTold(t *testing.T) {
 	w := newWorld(t)
 	w.east.conch(1)
 	w.east.newLock("work")
-	w.east.leader("work", 1, func(p *corev1.PodTemplateSpec) { p.Labels[lockv1alpha1.LabelSingleton] = "Leader" })
+	p := &corev1.Pod{}
+	misspelt := w.east.template("work", "Leader", "sleep", "3600")
+	p.ObjectMeta, p.Spec = misspelt.ObjectMeta, misspelt.Spec
+	p.Namespace, p.Name = w.ns, "work"
+	// It came before the policies, which refuse it otherwise.
+	p.Annotations[lockv1alpha1.AnnotationOverride] = "a test"
+	w.Expect(w.east.client.Create(t.Context(), p)).To(Succeed())
 	w.Eventually(func() (string, error) {
 		return w.east.cluster.Kubectl(t.Context(), "-n", w.ns, "get", "events", "-o", "jsonpath={.items[*].reason} {.items[*].message}")
 	}, within, look).Should(And(ContainSubstring("UnknownMark"), ContainSubstring("must be leader, exclusive or active-passive")))
