@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -26,6 +27,7 @@ import (
 	"github.com/conch-dev/conch/cmd/internal/settings"
 	"github.com/conch-dev/conch/controllers"
 	"github.com/conch-dev/conch/controllers/election"
+	"github.com/conch-dev/conch/controllers/workloads"
 	"github.com/conch-dev/conch/pkg/lock/keeper"
 )
 
@@ -70,10 +72,14 @@ func cacheOptions(s settings.Settings) (cache.Options, error) {
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Pod{}: selected,
 			replicaSets:   selected,
+			&batchv1.Job{}: selected,
 			&appsv1.ControllerRevision{}: {
 				Label: selected.Label, Transform: withoutData,
 			},
 		},
+	}
+	for _, m := range workloads.Metadata() {
+		o.ByObject[m] = cache.ByObject{Transform: workloads.StripMetadata}
 	}
 	if len(s.Namespaces) > 0 {
 		o.DefaultNamespaces = map[string]cache.Config{}
@@ -122,6 +128,12 @@ func (p *process) addControllers(ctx context.Context) error {
 		Metrics:         counted,
 	})
 	if err != nil {
+		return err
+	}
+	if err := workloads.SetupWithManager(p.manager, workloads.Options{
+		Client: p.manager.GetClient(), APIReader: p.manager.GetAPIReader(), Recorder: p.manager.GetEventRecorder("conch"),
+		Election: p.election, ClusterSet: p.settings.ClusterSet,
+	}, p.election.Changed); err != nil {
 		return err
 	}
 	blind := make(chan struct{}, 1)
