@@ -14,20 +14,23 @@ import (
 
 // samples says which lock each file of config/samples makes or uses, and whether one of its pods then holds.
 // Those of Jobs and of workloads that span clusters are tried in tests of their own.
+// Once are those that cannot be applied again: conch has lifted the gate that the file writes by hand, and a
+// gate cannot come back; the Job would be suspended.
 var samples = map[string]struct {
 	lock  string
 	holds bool
+	once  bool
 }{
-	"leader-deployment.yaml":         {"mailer", true},
-	"leader-service.yaml":            {"", false},
-	"exclusive-deployment.yaml":      {"reports", true},
-	"exclusive-statefulset.yaml":     {"statefulset-ledger", true},
-	"shared-lock.yaml":               {"licence", true},
-	"raw-key.yaml":                   {"sync", true},
-	"bare-pod.yaml":                  {"pod-once", true},
-	"active-passive-deployment.yaml": {"deployment-billing", false},
-	"job.yaml":                       {"job-migrate", false},
-	"cronjob.yaml":                   {"cronjob-nightly", false},
+	"leader-deployment.yaml":         {lock: "mailer", holds: true},
+	"leader-service.yaml":            {},
+	"exclusive-deployment.yaml":      {lock: "reports", holds: true},
+	"exclusive-statefulset.yaml":     {lock: "statefulset-ledger", holds: true},
+	"shared-lock.yaml":               {lock: "licence", holds: true},
+	"raw-key.yaml":                   {lock: "sync", holds: true},
+	"bare-pod.yaml":                  {lock: "pod-once", holds: true, once: true},
+	"active-passive-deployment.yaml": {lock: "deployment-billing"},
+	"job.yaml":                       {lock: "job-migrate", once: true},
+	"cronjob.yaml":                   {lock: "cronjob-nightly"},
 }
 
 func TestEverySampleIsAcceptedAndGetsItsLock(t *testing.T) {
@@ -50,7 +53,11 @@ func TestEverySampleIsAcceptedAndGetsItsLock(t *testing.T) {
 		want, listed := samples[f.Name()]
 		w.Expect(listed).To(BeTrue(), "%s is in no test", f.Name())
 		path := filepath.Join(root, "config/samples", f.Name())
-		for _, how := range [][]string{{"--dry-run=server"}, nil, nil} {
+		applies := [][]string{{"--dry-run=server"}, nil}
+		if !want.once {
+			applies = append(applies, nil)
+		}
+		for _, how := range applies {
 			out, err := kubectl(append([]string{"apply", "-f", path}, how...)...)
 			w.Expect(err).NotTo(HaveOccurred(), "%s: %s", f.Name(), out)
 		}
