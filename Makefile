@@ -34,6 +34,7 @@ fmt: $(GOLANGCI_LINT) ## Format Go files and group their imports
 .PHONY: vet
 vet: ## Run go vet
 	go vet ./...
+	go -C examples vet ./...
 
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## Run golangci-lint (built once, about two minutes)
@@ -77,6 +78,7 @@ redis: ## Make sure that redis-server is there
 .PHONY: test
 test: controlplane redis $(HELM) ## Run every test against a real Redis and a real control plane
 	go test -count=1 -parallel $(PARALLEL) $(TESTFLAGS) -timeout $(TEST_TIMEOUT) ./...
+	go -C examples test -count=1 $(TESTFLAGS) ./...
 
 .PHONY: race
 race: controlplane redis ## Run the packages with goroutines under the race detector
@@ -89,6 +91,10 @@ soak: controlplane redis $(HELM) ## Run every test at full counts and durations 
 .PHONY: bench-handover
 bench-handover: controlplane redis ## Time 100 handovers in one cluster
 	go run ./test/handover
+
+.PHONY: rollouts
+rollouts: controlplane redis ## Roll workloads of every kind 100 times; N=COUNT
+	go run ./test/rollouts $(if $(N),-n $(N))
 
 .PHONY: readme-test
 readme-test: ## Run the README's commands from a fresh clone

@@ -55,7 +55,7 @@ func (p *pass) translate(st plan.Store, state keeper.State) plan.Store {
 	if st.Phase == plan.Granted {
 		st.Continuing = false
 	}
-	st.Seen = p.seen(state.Seen)
+	st.Seen, st.Awaited = p.seen(state.Seen), state.Awaited
 	return st
 }
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/conch-dev/conch/controllers/plan"
 )
 
@@ -44,6 +46,14 @@ func (p *pass) reportOrphan(ctx context.Context, dec plan.Decision) {
 	}
 }
 
+// noun is what people call a candidate.
+func noun(c plan.Candidate) string {
+	if c.Kind == plan.KindPod {
+		return "pod"
+	}
+	return c.Kind
+}
+
 // patience is how long a lock may be missing before those that wait for it are told: it often comes with
 // the same apply, and a workload's own is made in a moment.
 const patience = 2 * time.Second
@@ -66,9 +76,9 @@ func (p *pass) missedAdvice() []advice {
 	}
 	var out []advice
 	for _, c := range p.candidates {
-		if pod := p.pods[c.UID]; pod != nil && c.Eligible(p.now) {
-			out = append(out, advice{pod, pod.UID, "LockNotFound", "Wait", fmt.Sprintf(
-				"there is no DistributedLock %q in this namespace: conch starts nothing for this pod until there is one", p.name.Name)})
+		if o := p.object(c.UID); o != nil && c.Eligible(p.now) {
+			out = append(out, advice{o, types.UID(c.UID), "LockNotFound", "Wait", fmt.Sprintf(
+				"there is no DistributedLock %q in this namespace: conch starts nothing for this %s until there is one", p.name.Name, noun(c))})
 		}
 	}
 	return out

@@ -70,9 +70,9 @@ func cacheOptions(s settings.Settings) (cache.Options, error) {
 	o := cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Pod{}: selected,
-			replicaSets:   selected,
+			&corev1.Pod{}:  selected,
 			&batchv1.Job{}: selected,
+			replicaSets:    selected,
 			&appsv1.ControllerRevision{}: {
 				Label: selected.Label, Transform: withoutData,
 			},

@@ -23,7 +23,7 @@ check config/crd/bases/conch.dev_distributedlocks.yaml "$dir/crd/conch.dev_distr
 check config/rbac/role.yaml "$dir/rbac/role.yaml"
 check api/v1alpha1/zz_generated.deepcopy.go "$dir/object/zz_generated.deepcopy.go"
 hack/chart.sh "$dir/chart"
-for part in crds/conch.dev_distributedlocks.yaml templates/rbac.yaml templates/policy.yaml; do
+while read -r part; do
 	check "charts/conch/$part" "$dir/chart/$part"
-done
+done < <(cd "$dir/chart" && find . -type f | sort)
 exit "$stale"

@@ -28,6 +28,9 @@ func (e *HeldError) Error() string {
 	if e.Seen.State == ViewForeign {
 		return fmt.Sprintf("%s: held by something that is not conch (%s)", e.Key, describeForeign(e.Seen))
 	}
+	if e.Seen.Stage.Begun() {
+		return fmt.Sprintf("%s: %s by %s", e.Key, e.Seen.Stage, e.Seen.Owner)
+	}
 	return fmt.Sprintf("%s: held by %s", e.Key, e.Seen.Owner)
 }
 

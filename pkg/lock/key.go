@@ -10,23 +10,31 @@ import (
 // MaxKeyBytes bounds a key's name as it stands in the store.
 const MaxKeyBytes = 253
 
+// maxTick is in the year 9999.
+const maxTick = 4_223_371_680
+
 // Key names a lock in a store. A raw key stands there byte for byte, so that programs which know
 // nothing of conch can share it; any other is placed under the backend's prefix.
 type Key struct {
 	Name string
 	Raw  bool
+	// Tick, if set, names one scheduled run of the key instead of the key itself: the minute since 1970
+	// in UTC that it is due in.
+	Tick int64
 }
 
 // String returns the name, for logs and messages.
-func (k Key) String() string { return k.Name }
+func (k Key) String() string { return k.Name + k.tickSuffix() }
 
 // Validate reports why the key cannot be used, or nil.
 func (k Key) Validate() error {
 	switch {
 	case k.Name == "":
 		return errors.New("lock key is empty: give it a name")
-	case len(k.Encoded()) > MaxKeyBytes:
-		return fmt.Errorf("lock key has %d bytes: at most %d fit", len(k.Encoded()), MaxKeyBytes)
+	case len(k.Plain().Encoded()) > MaxKeyBytes:
+		return fmt.Errorf("lock key has %d bytes: at most %d fit", len(k.Plain().Encoded()), MaxKeyBytes)
+	case k.Tick < 0 || k.Tick > maxTick:
+		return fmt.Errorf("tick %d: write the minute since 1970, up to %d", k.Tick, maxTick)
 	case !utf8.ValidString(k.Name):
 		return errors.New("lock key is not valid UTF-8: use text")
 	}
@@ -34,10 +42,10 @@ func (k Key) Validate() error {
 }
 
 // Encoded is the name with the characters that would break a hash tag or a log line
-// percent-escaped. A raw key is returned as it is.
+// percent-escaped. A raw key is returned as it is. The minute of a tick stands behind it.
 func (k Key) Encoded() string {
 	if k.Raw {
-		return k.Name
+		return k.String()
 	}
 	var b strings.Builder
 	for i := 0; i < len(k.Name); i++ {
@@ -47,5 +55,5 @@ func (k Key) Encoded() string {
 			b.WriteByte(c)
 		}
 	}
-	return b.String()
+	return b.String() + k.tickSuffix()
 }

@@ -24,6 +24,10 @@ type Grant struct {
 	// ValidUntil is when this side must have stopped counting on the grant. It carries Go's
 	// monotonic clock. The zero time means that no answer of the store backs the grant yet.
 	ValidUntil time.Time
+	// Stage repeats what the token of a tick says. Where the two differ, the token counts.
+	Stage Stage
+	// Ordered is the request's: a tick is not started once a newer one of the key was.
+	Ordered bool
 }
 
 // Valid reports whether the grant may be counted on at now.
@@ -40,10 +44,12 @@ type Request struct {
 	// Settle says how long a start must wait after a tenure that did not end cleanly.
 	Settle Settle
 	// Since, if set, makes this the continuation of a tenure whose key vanished: it is granted only
-	// if nobody acquired the key after this fencing token, and nothing is settled.
+	// if nobody acquired the key after this fencing token, and nothing is settled. A tick has none.
 	Since FencingToken
 	// Queue asks for a place in the store's queue. A backend that has none answers ErrUnsupported.
 	Queue bool
+	// Ordered, for a tick, asks for it only as long as no newer tick of the key was started.
+	Ordered bool
 }
 
 // Settle describes the wait between acquiring a key and starting, where the tenure before was not
@@ -52,7 +58,8 @@ type Settle struct {
 	// Delay is added to the end of that tenure; zero means that nothing is ever settled.
 	Delay time.Duration
 	// Home is the prefix of owners whose end the caller confirms by itself; their tenures need no
-	// settling. Empty where there are none.
+	// settling. Empty where there are none. It also tells a holder of another home that somebody
+	// waits: see Result.Awaited.
 	Home string
 }
 
@@ -93,21 +100,35 @@ type Extension struct {
 	TTL   time.Duration
 	// Shorten allows the remaining time to shrink. Without it a renewal only ever extends.
 	Shorten bool
+	// Stage, for a tick, is the stage to bring it to on the way, as Stamper.Stamp does. Empty where it
+	// is to stay as it is.
+	Stage Stage
 }
 
-// Result is the answer to one Extension. Exactly one of its fields is set: Grant with a new
-// ValidUntil, or an error that is ErrLost or ErrUnknown.
+// Result is the answer to one Extension: Grant with a new ValidUntil, or an error that is ErrLost or
+// ErrUnknown; for an Extension with a Stage also ErrTooOld, which leaves the claim as it was.
 type Result struct {
 	Grant Grant
 	Err   error
+	// Awaited is true where a contender of another home than the holder's was refused within the last
+	// AwaitedFor. It is not told of ticks.
+	Awaited bool
 }
+
+// AwaitedFor is how long a contender that was refused counts as waiting. Contenders that retry
+// less often than that are seen now and then only.
+const AwaitedFor = 10 * time.Second
 
 // Leave says how a key is given back.
 type Leave struct {
 	// Unclean states that the holder was not confirmed to have stopped. The next one settles.
 	Unclean bool
-	// Keep leaves a released marker for this long, so that nobody acquires the key before.
+	// Keep leaves a released marker for this long, so that nobody acquires the key before. A tick
+	// cannot be kept.
 	Keep time.Duration
+	// PutBack states that nothing of a tick that was started runs or will run, so that another one may
+	// run it. It means nothing for a plain key.
+	PutBack bool
 }
 
 // Backend is a store of locks. At most one of Acquire, Abandon and Release per key and owner may
@@ -115,24 +136,24 @@ type Leave struct {
 // and return early when ctx ends.
 type Backend interface {
 	// Acquire takes the key for the owner. Sending the same request again is harmless. The error is
-	// ErrHeld (as *HeldError, with what was seen), ErrLost (only with Since), ErrUnsupported,
-	// ErrInvalid, or ErrUnknown; after ErrUnknown the caller asks again as the same owner, or abandons.
+	// ErrHeld (as *HeldError, with what was seen), ErrLost (only with Since), ErrTooOld (only for a
+	// tick), ErrUnsupported, ErrInvalid, or ErrUnknown; after ErrUnknown the caller asks again as the
+	// same owner, or abandons.
 	Acquire(ctx context.Context, r Request) (Acquired, error)
-	// Renew extends grants, one result each in the same order. It never creates a key.
+	// Renew extends grants, one result each in the same order. It never creates a key, save the record
+	// of a tick whose grant says that it was started.
 	Renew(ctx context.Context, extensions []Extension) []Result
 	// Release gives the grant's key back if it still bears the whole token. The error is ErrLost
-	// where it does not, and nil where this token had been released before.
+	// where it does not, and nil where this token had been released before. A tick that was started is
+	// given back with Leave.PutBack only, else the error is ErrStarted; one that is over stays, and the
+	// error is nil.
 	Release(ctx context.Context, g Grant, how Leave) error
 	// Abandon removes what an unanswered Acquire of this owner may have left behind. It compares
-	// the owner; a key that bears another one is left alone, and nil returned.
+	// the owner; a key that bears another one, or a tick that was started, is left alone, and nil
+	// returned.
 	Abandon(ctx context.Context, key Key, owner Owner) error
 	// Inspect reports what stands in the store now, one view a key in the same order.
 	Inspect(ctx context.Context, keys []Key) ([]View, error)
-}
-
-// Stamper is a Backend that can change the state written at the end of a held token.
-type Stamper interface {
-	Stamp(ctx context.Context, g Grant, state string) (Grant, error)
 }
 
 // Notifier is a Backend that hints at releases. Hints may be lost, so nobody relies on them.
@@ -179,9 +200,13 @@ type View struct {
 	Type string
 	// Highest is the highest fencing token the store remembers for the key, zero if none.
 	Highest FencingToken
-	// Last is the owner of the newest acquisition, and LastEnded how it ended.
+	// Last is the owner of the newest acquisition, and LastEnded how it ended. Not told of ticks.
 	Last      Owner
 	LastEnded Ending
+	// Stage is how far a tick that is held has come.
+	Stage Stage
+	// Newest is, for a tick, the newest one of its key that is known to have been started; zero if none.
+	Newest int64
 }
 
 // ViewState classifies a key.

@@ -26,7 +26,6 @@ kind: Deployment
 metadata: {name: %[1]s, namespace: %[2]s}
 spec:
   replicas: %[3]d
-  strategy: {type: Recreate}
   selector: {matchLabels: {app: %[1]s}}
   template:
     metadata:

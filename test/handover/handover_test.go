@@ -17,17 +17,17 @@ func TestTenHandoversTakeLessThanASecondEach(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.close()
+	defer s.Close()
 
 	times, err := s.handovers(ctx, 10)
 	if err != nil {
-		t.Fatalf("%v\n--- conch\n%s", err, s.conch.Tail(25))
+		t.Fatalf("%v\n--- conch\n%s", err, s.Conch.Tail(25))
 	}
 	r := summarize(times)
 	t.Log(machine())
 	t.Log(r)
 	if r.p99 >= limit {
-		t.Errorf("p99 is %s, want less than %s\n--- conch\n%s", r.p99, limit, s.conch.Tail(40))
+		t.Errorf("p99 is %s, want less than %s\n--- conch\n%s", r.p99, limit, s.Conch.Tail(40))
 	}
 }
 

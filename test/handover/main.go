@@ -51,10 +51,10 @@ func run(ctx context.Context, n int) error {
 	if err != nil {
 		return err
 	}
-	defer s.close()
+	defer s.Close()
 	times, err := s.handovers(ctx, n)
 	if err != nil {
-		return fmt.Errorf("%w\n--- conch\n%s", err, s.conch.Tail(25))
+		return fmt.Errorf("%w\n--- conch\n%s", err, s.Conch.Tail(25))
 	}
 	r := summarize(times)
 	fmt.Println(r)

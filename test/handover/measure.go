@@ -27,7 +27,7 @@ type news struct {
 // handovers deletes one holder after the other, as soon as it is ready, and times n handovers.
 func (s *stage) handovers(ctx context.Context, n int) ([]time.Duration, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	w, err := s.client.Watch(ctx, &corev1.PodList{}, client.InNamespace(namespace))
+	w, err := s.Client.Watch(ctx, &corev1.PodList{}, client.InNamespace(namespace))
 	if err != nil {
 		cancel()
 		return nil, fmt.Errorf("watch pods: %w", err)
@@ -103,7 +103,7 @@ func (s *stage) hear(ctx context.Context, t *tally, n news) error {
 		return nil
 	}
 	t.deleted[pod.UID] = true
-	if err := s.client.Delete(ctx, pod); err != nil {
+	if err := s.Client.Delete(ctx, pod); err != nil {
 		return fmt.Errorf("delete the holder: %w", err)
 	}
 	return nil

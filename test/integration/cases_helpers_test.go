@@ -43,13 +43,13 @@ func (s *side) bare(lock, name string, mods ...func(*corev1.PodTemplateSpec)) *c
 	return p
 }
 
-// manyHeld creates n locks, and for each a bare pod without a process, and waits until all are held.
-func (s *side) manyHeld(n int, mods ...func(*lockv1alpha1.DistributedLockSpec)) []string {
+// manyHeld creates n locks of one prefix, and for each a bare pod without a process, and waits until all are held.
+func (s *side) manyHeld(prefix string, n int, mods ...func(*lockv1alpha1.DistributedLockSpec)) []string {
 	s.w.t.Helper()
 	s.agent.NeverStart("*")
 	names := make([]string, n)
 	for i := range n {
-		names[i] = fmt.Sprintf("many-%d", i)
+		names[i] = fmt.Sprintf("%s-%d", prefix, i)
 		s.newLock(names[i], mods...)
 		s.bare(names[i], names[i])
 	}

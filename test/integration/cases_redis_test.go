@@ -19,7 +19,7 @@ func TestAHundredLocksOverASlowLinkNeverRunLow(t *testing.T) {
 	w := newWorld(t)
 	link, via := w.slowly()
 	w.east.conch(1, via)
-	locks := w.east.manyHeld(rounds(100, 500))
+	locks := w.east.manyHeld("many", rounds(100, 500))
 	keys, c := w.keysOf(w.east, locks), w.redisClient()
 	for i := range rounds(9, 300) {
 		link.Set(proxy.Rule{Mode: proxy.Delay, Delay: time.Duration(50+(i*37)%101) * time.Millisecond})
@@ -103,13 +103,21 @@ func TestLocksThatCameAndWentLeaveLittleAndAreRememberedInTheirTokens(t *testing
 	t.Parallel()
 	w := newWorld(t)
 	w.east.conch(1)
-	locks := w.east.manyHeld(rounds(100, 10000), ttl(longTTL))
-	first := w.east.lock(locks[0]).Status.FencingToken
-	keys, c := w.keysOf(w.east, locks), w.redisClient()
-	for _, name := range locks {
-		w.Expect(w.east.client.Delete(t.Context(), w.east.lock(name))).To(Succeed())
+	c := w.redisClient()
+	var locks []string
+	var first int64
+	for round := range rounds(1, 100) {
+		batch := w.east.manyHeld(fmt.Sprintf("round-%d", round), 100, ttl(longTTL))
+		if round == 0 {
+			first = w.east.lock(batch[0]).Status.FencingToken
+		}
+		keys := w.keysOf(w.east, batch)
+		for _, name := range batch {
+			w.Expect(w.east.client.Delete(t.Context(), w.east.lock(name))).To(Succeed())
+		}
+		w.Eventually(func() int { return w.missing(c, keys) }, within, look).Should(Equal(len(keys)))
+		locks = append(locks, batch...)
 	}
-	w.Eventually(func() int { return w.missing(c, keys) }, within, look).Should(Equal(len(keys)))
 	all, left := c.Keys(t.Context(), "*").Val(), c.Keys(t.Context(), w.keyOf("*")+"*").Val()
 	w.Expect(left).To(HaveLen(2 * len(locks)))
 	w.Expect(len(all)-len(left)).To(BeNumerically("<", 10), "what conch keeps for itself does not grow with the locks")

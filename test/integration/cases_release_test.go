@@ -20,9 +20,10 @@ import (
 // at once where the status says Releasing, after the grace of a pod where nobody was there to see it end.
 func TestReleasesThatAreDueWhenConchIsToldToEndAreCarriedOut(t *testing.T) {
 	t.Parallel()
+	const soon = 20 * time.Second // far from the minute after which the keys would run out
 	w := newWorld(t)
 	first := w.east.conch(1, func(o *rig.Options) { o.Extra += quickLease })[0]
-	locks := w.east.manyHeld(20, ttl(longTTL), func(s *lockv1alpha1.DistributedLockSpec) { s.FenceGrace = seconds(1) })
+	locks := w.east.manyHeld("many", 20, ttl(longTTL), func(s *lockv1alpha1.DistributedLockSpec) { s.FenceGrace = seconds(1) })
 	keys, c := w.keysOf(w.east, locks), w.redisClient()
 	w.Expect(w.east.client.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(w.ns))).To(Succeed())
 	w.Eventually(func() int { return w.missing(c, keys) }, within, time.Millisecond).Should(BeNumerically(">", 0))
@@ -35,9 +36,9 @@ func TestReleasesThatAreDueWhenConchIsToldToEndAreCarriedOut(t *testing.T) {
 	}
 	w.east.conch(1, func(o *rig.Options) { o.Extra += quickLease })
 	if len(due) > 0 {
-		w.Eventually(func() int { return w.missing(c, due) }, 2*time.Second, look).Should(Equal(len(due)))
+		w.Eventually(func() int { return w.missing(c, due) }, soon, look).Should(Equal(len(due)))
 	}
-	w.Eventually(func() int { return w.missing(c, keys) }, 8*time.Second, look).Should(Equal(len(keys)))
+	w.Eventually(func() int { return w.missing(c, keys) }, soon, look).Should(Equal(len(keys)))
 	ledger.Verdict(t, w.ledger)
 }
 

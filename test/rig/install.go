@@ -24,7 +24,7 @@ func Install(ctx context.Context, c *cluster.Cluster) error {
 	if err != nil {
 		return err
 	}
-	for _, dir := range []string{"config/namespace", "config/crd", "config/rbac", "config/policy"} {
+	for _, dir := range []string{"config/namespace", "config/crd", "config/rbac", "config/policies"} {
 		if err := c.ApplyDir(ctx, filepath.Join(root, dir)); err != nil {
 			return fmt.Errorf("install conch on %s: %w", c.Name(), err)
 		}

@@ -20,6 +20,7 @@ const (
 	Release Op = "release"
 	Abandon Op = "abandon"
 	Inspect Op = "inspect"
+	Stamp   Op = "stamp"
 )
 
 // Fault is what happens to calls. Exactly one of Fail, LoseReply, Hang and Slow is meant to be set.

@@ -77,10 +77,14 @@ func (f *Faulty) Announce(ctx context.Context, id, nonce string, takeover bool) 
 	return "", lock.ErrUnsupported
 }
 
-// Stamp is lock.Stamper's.
-func (f *Faulty) Stamp(ctx context.Context, g lock.Grant, state string) (lock.Grant, error) {
-	if s, ok := f.inner.(lock.Stamper); ok {
-		return s.Stamp(ctx, g, state)
+// Stamp is lock.Stamper's, with faults.
+func (f *Faulty) Stamp(ctx context.Context, g lock.Grant, stage lock.Stage) (stamped lock.Grant, err error) {
+	s, ok := f.inner.(lock.Stamper)
+	if !ok {
+		return lock.Grant{}, lock.ErrUnsupported
 	}
-	return lock.Grant{}, lock.ErrUnsupported
+	if fault := f.befall(ctx, Stamp, func() { stamped, err = s.Stamp(ctx, g, stage) }, g.Key); fault != nil {
+		return lock.Grant{}, fault
+	}
+	return stamped, err
 }

@@ -25,8 +25,7 @@ func (b *Backend) Acquire(ctx context.Context, r lock.Request) (lock.Acquired, e
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	e, now := b.entry(r.Key)
-	a, err := e.acquire(now, r)
+	a, err := b.take(r)
 	if err != nil {
 		return lock.Acquired{}, err
 	}
@@ -37,10 +36,22 @@ func (b *Backend) Acquire(ctx context.Context, r lock.Request) (lock.Acquired, e
 	return a, nil
 }
 
+// take acquires a plain key or a tick. The mutex must be held.
+func (b *Backend) take(r lock.Request) (lock.Acquired, error) {
+	if r.Key.Tick != 0 {
+		return b.tick(r.Key).acquire(r)
+	}
+	e, now := b.entry(r.Key)
+	return e.acquire(now, r)
+}
+
 func checkRequest(r lock.Request) error {
 	problems := []error{r.Key.Validate(), r.Owner.Validate(), checkTTL(r.TTL), checkWait("settle delay", r.Settle.Delay)}
 	if r.Floor < 0 || r.Floor > maxFence || r.Since < 0 || r.Since >= maxFence {
 		problems = append(problems, fmt.Errorf("floor %d and since %d: write between 0 and 2^53", r.Floor, r.Since))
+	}
+	if r.Key.Tick != 0 && r.Since != 0 {
+		problems = append(problems, errors.New("since: a tick has no tenure to continue"))
 	}
 	return invalid(problems...)
 }
@@ -58,9 +69,10 @@ func (e *entry) acquire(now time.Time, r lock.Request) (lock.Acquired, error) {
 		return e.acquired(now, r, true), nil
 	}
 	if r.Since > 0 && (e.value != nil || highest > r.Since) {
-		return lock.Acquired{}, &lock.LostError{Key: r.Key, Token: newToken(r.Owner, r.Since), Seen: e.refusal(now)}
+		return lock.Acquired{}, &lock.LostError{Key: r.Key, Token: plainToken(r.Owner, r.Since), Seen: e.refusal(now)}
 	}
 	if e.value != nil {
+		e.await(now, r.Settle.Home)
 		return lock.Acquired{}, &lock.HeldError{Key: r.Key, Seen: e.refusal(now)}
 	}
 	e.take(now, r, highest)
@@ -79,7 +91,7 @@ func (e *entry) take(now time.Time, r lock.Request, highest lock.FencingToken) {
 		before = lock.EndedForgotten
 	}
 	notBefore, settles := e.settle(now, r, before)
-	number := max(highest+1, r.Since+1, r.Floor, lock.FencingToken(now.UnixMilli()))
+	number := max(highest+1, e.book.highest(now)+1, r.Since+1, r.Floor, lock.FencingToken(now.UnixMilli()))
 	prev := lock.Token("")
 	if last.handedBack() {
 		prev = last.token()
@@ -135,6 +147,13 @@ func (e *entry) acquired(now time.Time, r lock.Request, again bool) lock.Acquire
 		a.StartAfter = max(0, earlier(last.notBefore, now.Add(2*lock.MaxTTL)).Sub(now))
 	}
 	return a
+}
+
+// await notes down that somebody of a home waits for one of another.
+func (e *entry) await(now time.Time, home string) {
+	if e.state() == lock.ViewHeld && home != "" && !strings.HasPrefix(string(e.value.owner), home) {
+		e.awaited, e.awaitedUntil = home, now.Add(lock.AwaitedFor)
+	}
 }
 
 func later(a, b time.Time) time.Time {

@@ -27,7 +27,7 @@ type Backend struct {
 	now func() time.Time
 
 	mu        sync.Mutex
-	keys      map[string]*entry
+	keys      map[lock.Key]*entry
 	clusters  map[string]string
 	listeners map[int]listener
 	next      int
@@ -48,6 +48,7 @@ var (
 	_ lock.Notifier  = (*Backend)(nil)
 	_ lock.Describer = (*Backend)(nil)
 	_ lock.Announcer = (*Backend)(nil)
+	_ lock.Stamper   = (*Backend)(nil)
 )
 
 // New returns an empty store.
@@ -55,7 +56,7 @@ func New(o Options) *Backend {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Backend{now: o.Now, keys: map[string]*entry{}, clusters: map[string]string{}, listeners: map[int]listener{}}
+	return &Backend{now: o.Now, keys: map[lock.Key]*entry{}, clusters: map[string]string{}, listeners: map[int]listener{}}
 }
 
 // Fail sets what befalls calls from now on; nil ends it.
@@ -85,21 +86,13 @@ func (b *Backend) enter(ctx context.Context, operation string, key lock.Key) err
 	return &lock.UnknownError{Op: operation + " " + key.String(), Reason: reason, Err: err}
 }
 
-// slot names a key in the map; the mark keeps raw keys apart.
-func slot(k lock.Key) string {
-	if k.Raw {
-		return "raw:" + k.Name
-	}
-	return "key:" + k.Name
-}
-
 // entry returns what is stored for a key, after dropping what has run out. The mutex must be held.
 func (b *Backend) entry(k lock.Key) (*entry, time.Time) {
 	now := b.now()
-	e := b.keys[slot(k)]
+	e := b.keys[k]
 	if e == nil {
 		e = &entry{key: k}
-		b.keys[slot(k)] = e
+		b.keys[k] = e
 	}
 	e.expire(now)
 	return e, now

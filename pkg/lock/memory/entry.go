@@ -2,7 +2,6 @@ package memory
 
 import (
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/conch-dev/conch/pkg/lock"
@@ -14,12 +13,21 @@ type entry struct {
 	value *value
 	fence fence
 	last  *tenure
+	// awaited is the home of the contender of another home that was refused last.
+	awaited      string
+	awaitedUntil time.Time
+	// book is what the ticks of a plain key share.
+	book book
+	// back is the owner and fencing token that a tick was last given back under.
+	back      lock.Token
+	backUntil time.Time
 }
 
 // value stands under the key itself.
 type value struct {
 	owner    lock.Owner // empty for a foreign value
 	fence    lock.FencingToken
+	stage    lock.Stage // of a tick
 	released bool
 	kind     string
 	expires  time.Time // zero: never
@@ -64,6 +72,13 @@ func (e *entry) expire(now time.Time) {
 	if e.last != nil && !now.Before(e.last.expires) {
 		e.last = nil
 	}
+	if !now.Before(e.awaitedUntil) {
+		e.awaited = ""
+	}
+	if !now.Before(e.backUntil) {
+		e.back = ""
+	}
+	e.book.expire(now)
 }
 
 // past is the newest acquisition, or an empty one.
@@ -96,14 +111,19 @@ func (e *entry) bearsToken(t lock.Token) bool {
 	return e.value != nil && !e.value.released && e.value.owner != "" && e.value.token() == t
 }
 
-func (v *value) token() lock.Token     { return newToken(v.owner, v.fence) }
-func (t tenure) token() lock.Token     { return newToken(t.owner, t.fence) }
+func (v *value) token() lock.Token     { return newToken(v.owner, v.fence, v.stage) }
+func (t tenure) token() lock.Token     { return plainToken(t.owner, t.fence) }
 func (t tenure) handedBack() bool      { return t.ended != "" }
 func (t tenure) running(e *entry) bool { return e.bearsToken(t.token()) }
 
+// highestMeant is the highest fencing token that can be meant.
+func highestMeant(now time.Time) lock.FencingToken {
+	return min(lock.FencingToken(now.Add(ahead).UnixMilli()), maxFence)
+}
+
 // highest is the highest fencing token that counts, and the text of one that does not.
 func (e *entry) highest(now time.Time) (lock.FencingToken, string) {
-	limit := min(lock.FencingToken(now.Add(ahead).UnixMilli()), maxFence)
+	limit := highestMeant(now)
 	last := e.past().fence
 	ignored := ""
 	if last > limit {
@@ -174,16 +194,4 @@ func (e *entry) extend(now time.Time, ttl time.Duration, shorten bool) {
 	}
 	last.validUntil, last.foreign, last.expires = e.value.expires, false, now.Add(remember)
 	e.last = &last
-}
-
-func newToken(o lock.Owner, f lock.FencingToken) lock.Token {
-	return lock.Token(string(o) + "#" + strconv.FormatInt(int64(f), 10))
-}
-
-// parseToken takes a token apart, if it has our form: no control characters, and a plain number that every store can count to.
-func parseToken(t lock.Token) (lock.Owner, lock.FencingToken, bool) {
-	owner, digits, ok := strings.Cut(string(t), "#")
-	n, err := strconv.ParseUint(digits, 10, 64)
-	plain := !strings.ContainsFunc(owner, func(r rune) bool { return r < ' ' || r == 0x7f })
-	return lock.Owner(owner), lock.FencingToken(n), ok && err == nil && owner != "" && plain && n <= maxFence
 }

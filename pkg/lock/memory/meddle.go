@@ -2,6 +2,7 @@ package memory
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,7 +32,11 @@ func (b *Backend) Plant(k lock.Key, kind, text string, ttl time.Duration) {
 	defer b.mu.Unlock()
 	e, now := b.entry(k)
 	v := &value{kind: kind}
-	if token, released := strings.CutPrefix(text, "released/"); kind == "string" {
+	if k.Tick != 0 {
+		if owner, number, stage, ok := parseTickToken(lock.Token(text)); ok && kind == "string" {
+			v.owner, v.fence, v.stage = owner, number, stage
+		}
+	} else if token, released := strings.CutPrefix(text, "released/"); kind == "string" {
 		if owner, number, ok := parseToken(lock.Token(token)); ok {
 			v.owner, v.fence, v.released = owner, number, released
 		}
@@ -53,7 +58,7 @@ func (b *Backend) SetFence(k lock.Key, text string) {
 
 // Snapshot is a copy of the store, such as a lagging replica has.
 type Snapshot struct {
-	keys     map[string]*entry
+	keys     map[lock.Key]*entry
 	clusters map[string]string
 }
 
@@ -71,8 +76,8 @@ func (b *Backend) Restore(s Snapshot) {
 	b.keys, b.clusters = copied(s.keys), maps.Clone(s.clusters)
 }
 
-func copied(keys map[string]*entry) map[string]*entry {
-	out := make(map[string]*entry, len(keys))
+func copied(keys map[lock.Key]*entry) map[lock.Key]*entry {
+	out := make(map[lock.Key]*entry, len(keys))
 	for name, e := range keys {
 		c := *e
 		if e.value != nil {
@@ -83,6 +88,7 @@ func copied(keys map[string]*entry) map[string]*entry {
 			l := *e.last
 			c.last = &l
 		}
+		c.book.started = slices.Clone(e.book.started)
 		out[name] = &c
 	}
 	return out

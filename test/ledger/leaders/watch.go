@@ -21,20 +21,29 @@ const listRetry = 100 * time.Millisecond
 // Start follows the leaders of a namespace for the length of a test. It returns once the watch stands.
 func Start(t testing.TB, client kubernetes.Interface, namespace string) *Leaders {
 	t.Helper()
-	l := &Leaders{}
 	ctx, cancel := context.WithCancel(context.Background())
-	w, err := l.list(ctx, client, namespace)
+	l, wait, err := Follow(ctx, client, namespace)
 	if err != nil {
 		cancel()
 		t.Fatal(err)
 	}
-	var run sync.WaitGroup
-	run.Go(func() { l.follow(ctx, client, namespace, w) })
 	t.Cleanup(func() {
 		cancel()
-		run.Wait()
+		wait()
 	})
 	return l
+}
+
+// Follow follows the leaders of a namespace until ctx ends; wait returns after that. Follow returns once the watch stands.
+func Follow(ctx context.Context, client kubernetes.Interface, namespace string) (l *Leaders, wait func(), err error) {
+	l = &Leaders{}
+	w, err := l.list(ctx, client, namespace)
+	if err != nil {
+		return nil, nil, err
+	}
+	var run sync.WaitGroup
+	run.Go(func() { l.follow(ctx, client, namespace, w) })
+	return l, run.Wait, nil
 }
 
 // list takes a snapshot and begins the watch at it.
