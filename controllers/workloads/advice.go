@@ -10,6 +10,10 @@ import (
 const (
 	normal  = corev1.EventTypeNormal
 	warning = corev1.EventTypeWarning
+
+	// waits and check are the actions of Events: what conch does meanwhile, or what somebody should do.
+	waits = "Wait"
+	check = "Check"
 )
 
 // advice is what the owner of a workload should know, with what to write.

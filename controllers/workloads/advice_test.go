@@ -204,3 +204,26 @@ func TestAdviceIsToldOnceForAsLongAsItIsTrue(t *testing.T) {
 		t.Errorf("remembers %v of what is no longer true", told.of)
 	}
 }
+
+func TestANameThatPoliciesWriteIsTheWorkloadsOwn(t *testing.T) {
+	lock := func(name string) func(*appsv1.Deployment) {
+		return func(d *appsv1.Deployment) { d.Spec.Template.Annotations = map[string]string{"conch.dev/lock": name} }
+	}
+	tests := map[string]struct {
+		s     *subject
+		name  string
+		named bool
+	}{
+		"none":                              {deployment(), "deployment-web", false},
+		"its own":                           {deployment(lock("deployment-web")), "deployment-web", false},
+		"another":                           {deployment(lock("shared")), "shared", true},
+		"one that the template has not yet": {deployment(bare, annotated(map[string]string{"conch.dev/singleton": "leader", "conch.dev/lock": "shared"})), "shared", true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got, named := tc.s.lock(); got != tc.name || named != tc.named {
+				t.Errorf("got %s, named %t; want %s, named %t", got, named, tc.name, tc.named)
+			}
+		})
+	}
+}

@@ -70,7 +70,7 @@ func lockAdvice(s *subject, l *lockv1alpha1.DistributedLock) []advice {
 	name, named := s.lock()
 	switch {
 	case l == nil && named && !s.over:
-		return []advice{{warning, "LockNotFound", "Wait", fmt.Sprintf(
+		return []advice{{warning, "LockNotFound", waits, fmt.Sprintf(
 			"there is no DistributedLock %q in this namespace, and nothing starts until there is one: create it, or remove annotation %s for one made by conch",
 			name, lockv1alpha1.AnnotationLock)}}
 	case l == nil || named:

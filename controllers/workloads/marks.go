@@ -102,6 +102,6 @@ func unresolvable(s *subject) []advice {
 		return nil
 	}
 	name, _ := s.lock()
-	return []advice{{warning, "NameTooLong", "Wait", fmt.Sprintf(
+	return []advice{{warning, "NameTooLong", waits, fmt.Sprintf(
 		"this name is cut in those of the ReplicaSets, so the pods do not find their lock: add to %s annotation %s: %s", s.marksAt, lockv1alpha1.AnnotationLock, name)}}
 }

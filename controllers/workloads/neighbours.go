@@ -36,7 +36,7 @@ func scalerAdvice(s *subject, scalers []autoscalingv2.HorizontalPodAutoscaler) [
 	var out []advice
 	for i := range scalers {
 		if ref := scalers[i].Spec.ScaleTargetRef; ref.Kind == s.kind && ref.Name == s.object.GetName() {
-			out = append(out, advice{warning, "AutoscalerWithoutEffect", "Check", fmt.Sprintf(
+			out = append(out, advice{warning, "AutoscalerWithoutEffect", check, fmt.Sprintf(
 				"HorizontalPodAutoscaler %s adds replicas that wait for the lock and take no load: delete it, or write %s: leader or active-passive",
 				scalers[i].Name, lockv1alpha1.AnnotationSingleton)})
 		}
@@ -54,7 +54,7 @@ func budgetAdvice(s *subject, budgets []policyv1.PodDisruptionBudget) []advice {
 		if err != nil || !selector.Matches(labels.Set(s.template.Labels)) || healthyNeeded(b, int(s.replicas)) < 1 {
 			continue
 		}
-		out = append(out, advice{warning, "DrainBlocked", "Check", fmt.Sprintf(
+		out = append(out, advice{warning, "DrainBlocked", check, fmt.Sprintf(
 			"PodDisruptionBudget %s never lets the one pod that runs be evicted, so draining its node waits for ever: write maxUnavailable: 100%% in it",
 			b.Name)})
 	}

@@ -80,7 +80,7 @@ func (r *Reconciler) maker(_ context.Context, o client.Object) []reconcile.Reque
 // has the annotation and policies make the label from it.
 func (r *Reconciler) workloadOf(ctx context.Context, pod client.Object) []reconcile.Request {
 	ofKind, name, ok := naming.Workload("Pod", pod)
-	if !ok || ofKind != r.kind.name || naming.Named(pod) != "" {
+	if !ok || ofKind != r.kind.name || naming.Of("Pod", pod) != naming.Lock(ofKind, name) {
 		return nil
 	}
 	var l lockv1alpha1.DistributedLock
@@ -91,8 +91,8 @@ func (r *Reconciler) workloadOf(ctx context.Context, pod client.Object) []reconc
 }
 
 // usersOf are the workloads that want a lock, and the one that owns it.
-func (r *Reconciler) usersOf(_ context.Context, l client.Object) []reconcile.Request {
-	out := r.maker(context.Background(), l)
+func (r *Reconciler) usersOf(ctx context.Context, l client.Object) []reconcile.Request {
+	out := r.maker(ctx, l)
 	for _, name := range r.uses.of(client.ObjectKeyFromObject(l)) {
 		out = append(out, reconcile.Request{NamespacedName: name})
 	}

@@ -19,13 +19,13 @@ func shapeAdvice(s *subject, clusterSet string) []advice {
 	exclusive := s.mode() == lockv1alpha1.SingletonExclusive
 	var out []advice
 	if exclusive && s.replicas > 1 {
-		out = append(out, advice{normal, "ReplicasWait", "Wait", fmt.Sprintf(
+		out = append(out, advice{normal, "ReplicasWait", waits, fmt.Sprintf(
 			"of %d exclusive replicas one runs and the others wait, on no node; they count in quotas, and the workload is never fully available: write replicas: 1 unless you want that",
 			s.replicas)})
 	}
 	if exclusive && s.replicas > 1 && s.ordered {
 		out = append(out, advice{
-			warning, "OrderedReady", "Wait",
+			warning, "OrderedReady", waits,
 			"with podManagementPolicy OrderedReady the second pod is made only while the first one runs, so none stands by when that is lost: write podManagementPolicy: Parallel",
 		})
 	}
@@ -39,12 +39,12 @@ func scheduleAdvice(s *subject, clusterSet string) []advice {
 		return nil
 	case strings.HasPrefix(strings.TrimSpace(s.schedule), "@every"):
 		return []advice{{
-			warning, "ScheduleDiffers", "Check",
+			warning, "ScheduleDiffers", check,
 			"@every counts from when this CronJob was made, so each cluster has its own minutes and a run is not recognised as the same: write minutes and hours, such as 0 * * * *",
 		}}
 	case !s.timeZone:
 		return []advice{{
-			warning, "TimeZoneMissing", "Check",
+			warning, "TimeZoneMissing", check,
 			"without timeZone each cluster reads the schedule in its control plane's own zone: write spec.timeZone, such as Etc/UTC",
 		}}
 	}
@@ -72,7 +72,7 @@ func graceAdvice(s *subject, l *lockv1alpha1.DistributedLock) []advice {
 	if longer.Validate() != nil {
 		write += fmt.Sprintf(" and ttl: %s", 2*grace)
 	}
-	return []advice{{severity, "GraceCut", "Check", fmt.Sprintf(
+	return []advice{{severity, "GraceCut", check, fmt.Sprintf(
 		"terminationGracePeriodSeconds is %d, but when the lock is lost the process gets fenceGrace, %s: write at most %d, or in DistributedLock %s %s",
 		*asked, t.FenceGrace, int(t.FenceGrace.Seconds()), l.Name, write)}}
 }

@@ -17,7 +17,7 @@ func applied(n int) *metav1.PartialObjectMetadata {
 	m.Name, m.Namespace, m.Generation = fmt.Sprintf("web-%d", n), strings.Clone("team"), 3
 	m.Labels = map[string]string{"app": m.Name, "conch.dev/singleton": "leader"}
 	m.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": strings.Repeat("x", 4096)}
-	m.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl", FieldsV1: &metav1.FieldsV1{Raw: make([]byte, 2048)}}}
+	m.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl", FieldsV1: metav1.NewFieldsV1(strings.Repeat("x", 2048))}}
 	return m
 }
 

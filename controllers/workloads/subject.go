@@ -113,16 +113,17 @@ func known(mode string) bool {
 	return false
 }
 
-// lock is the lock that the workload's pods or Jobs want, and whether they name it. Marks decide where there
-// are any, because pods and Jobs have no other.
+// lock is the lock that the workload's pods or Jobs want, and whether it is named rather than the workload's
+// own, whose name policies write into the marks. Marks decide where there are any, because pods and Jobs
+// have no other.
 func (s *subject) lock() (name string, named bool) {
-	if name := naming.Named(s.marks); name != "" {
-		return name, true
+	own := naming.Lock(s.kind, s.object.GetName())
+	name = naming.Named(s.marks)
+	if name == "" && s.carried() == "" {
+		name = naming.Named(s.object)
 	}
-	if s.carried() == "" {
-		if name := naming.Named(s.object); name != "" {
-			return name, true
-		}
+	if name == "" {
+		name = own
 	}
-	return naming.Lock(s.kind, s.object.GetName()), false
+	return name, name != own
 }

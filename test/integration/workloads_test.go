@@ -157,19 +157,11 @@ func TestWhatPoliciesCannotSeeIsToldOnTheWorkload(t *testing.T) {
 	}
 	plain := w.east.template("plain", "", "sleep", "3600")
 	plain.Labels, plain.Annotations = map[string]string{"app": "plain"}, nil
-	for name, annotations := range map[string]map[string]string{
-		"misspelt": {"conch.dev/singelton": "exclusive"},
-		"unmarked": {lockv1alpha1.AnnotationSingleton: "exclusive"},
-	} {
-		d := &appsv1.Deployment{
-			ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name, Annotations: annotations},
-			Spec:       appsv1.DeploymentSpec{Replicas: ptr.To[int32](0), Template: plain, Selector: &metav1.LabelSelector{MatchLabels: plain.Labels}},
-		}
-		w.Expect(w.east.client.Create(t.Context(), d)).To(Succeed())
-	}
+	w.Expect(w.east.client.Create(t.Context(), &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "misspelt", Annotations: map[string]string{"conch.dev/singelton": "exclusive"}},
+		Spec:       appsv1.DeploymentSpec{Replicas: ptr.To[int32](0), Template: plain, Selector: &metav1.LabelSelector{MatchLabels: plain.Labels}},
+	})).To(Succeed())
 	w.Eventually(func() []string { return w.east.told("Deployment", "misspelt", "UnknownMark") }, within, look).
 		Should(ConsistOf(ContainSubstring("did you mean conch.dev/singleton?")))
-	w.Eventually(func() []string { return w.east.told("Deployment", "unmarked", "TemplateUnmarked") }, within, look).
-		Should(ConsistOf(ContainSubstring("schedulingGates: [{name: conch.dev/lock}]")))
 	ledger.Verdict(t, w.ledger)
 }
