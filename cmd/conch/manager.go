@@ -27,6 +27,7 @@ import (
 	"github.com/conch-dev/conch/cmd/internal/settings"
 	"github.com/conch-dev/conch/controllers"
 	"github.com/conch-dev/conch/controllers/election"
+	"github.com/conch-dev/conch/controllers/workloads"
 	"github.com/conch-dev/conch/pkg/lock/keeper"
 )
 
@@ -77,6 +78,9 @@ func cacheOptions(s settings.Settings) (cache.Options, error) {
 			},
 		},
 	}
+	for _, m := range workloads.Metadata() {
+		o.ByObject[m] = cache.ByObject{Transform: workloads.StripMetadata}
+	}
 	if len(s.Namespaces) > 0 {
 		o.DefaultNamespaces = map[string]cache.Config{}
 		for _, n := range s.Namespaces {
@@ -124,6 +128,12 @@ func (p *process) addControllers(ctx context.Context) error {
 		Metrics:         counted,
 	})
 	if err != nil {
+		return err
+	}
+	if err := workloads.SetupWithManager(p.manager, workloads.Options{
+		Client: p.manager.GetClient(), APIReader: p.manager.GetAPIReader(), Recorder: p.manager.GetEventRecorder("conch"),
+		Election: p.election, ClusterSet: p.settings.ClusterSet,
+	}, p.election.Changed); err != nil {
 		return err
 	}
 	blind := make(chan struct{}, 1)
