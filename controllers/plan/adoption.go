@@ -21,7 +21,7 @@ func (s Snapshot) recorded(now time.Time) (Candidate, bool) {
 	var best Candidate
 	for _, c := range s.Candidates {
 		if c.Active() && c.Record != "" && c.RecordToken > best.RecordToken && c.Ended < c.RecordToken &&
-			!Dead(now, c.Body, s.Lock.FenceGrace, false).Confirmed {
+			!c.death(now, s.Lock.FenceGrace, false).Confirmed {
 			best = c
 		}
 	}
@@ -64,6 +64,8 @@ func (s Snapshot) clearOther(now time.Time, c Candidate) Decision {
 	switch {
 	case c.Stray:
 		return s.retire(now, c)
+	case c.Composite():
+		return s.clearComposite(now, c)
 	case c.Body.Deleting || !c.Body.Exists:
 		d := s.wait(OthersActive, c.Name+" is still stopping")
 		return d.until(now, Dead(now, c.Body, s.Lock.FenceGrace, false).After)

@@ -14,7 +14,8 @@ func (s Snapshot) holder() (Candidate, bool) {
 			return c, c.Body.Exists
 		}
 	}
-	return Candidate{UID: s.Status.Holder.UID, Body: Body{Grace: s.Status.Holder.Grace}}, false
+	h := s.Status.Holder
+	return Candidate{Kind: h.Kind, Namespace: h.Namespace, Name: h.Name, UID: h.UID, Body: Body{Grace: h.Grace}}, false
 }
 
 // ranked are the eligible candidates, the one to serve first in front: the newest revision within
@@ -45,7 +46,7 @@ func (s Snapshot) othersWait(now time.Time, uid string) bool {
 // otherActive finds a candidate that may be working although it is not the holder.
 func (s Snapshot) otherActive(now time.Time, uid string) (Candidate, bool) {
 	for _, c := range s.Candidates {
-		if c.UID != uid && c.Active() && !c.writtenOff() && !Dead(now, c.Body, s.Lock.FenceGrace, false).Confirmed {
+		if c.UID != uid && c.Active() && !c.writtenOff() && !c.death(now, s.Lock.FenceGrace, false).Confirmed {
 			return c, true
 		}
 	}

@@ -24,6 +24,11 @@ const (
 	Spoil ActionKind = "Spoil"
 	// Stop: delete the target with Grace, so that the kubelet ends it.
 	Stop ActionKind = "Stop"
+	// Suspend: suspend the target, a Job, so that its controller makes no more pods and counts none as failed.
+	Suspend ActionKind = "Suspend"
+	// Reset: take out of a Job's status what is from before it was resumed or suspended last, so that what
+	// its controller writes next can be told from it.
+	Reset ActionKind = "Reset"
 	// Retire: take the revision of the target, an unmarked pod, out of service.
 	Retire ActionKind = "Retire"
 	// Unlabel: take the leader's label off the target.
@@ -38,6 +43,8 @@ const (
 type Action struct {
 	Kind   ActionKind
 	Target Candidate
+	// Member is the pod of a composite target that the effect is on; zero for the target itself.
+	Member Member
 	// Grace is how long the target gets to stop.
 	Grace time.Duration
 	// Unclean is true for a release without confirmed death.
@@ -76,6 +83,7 @@ const (
 	HandOver         Reason = "HandOver"
 	LeaderNotReady   Reason = "LeaderNotReady"
 	HolderGone       Reason = "HolderGone"
+	Finished         Reason = "HolderFinished"
 	HolderUnmarked   Reason = "HolderUnmarked"
 	Unreachable      Reason = "HolderUnreachable"
 	GateBypassed     Reason = "GateBypassed"

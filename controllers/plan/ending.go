@@ -58,6 +58,11 @@ func (s Snapshot) shouldEnd(now time.Time, h Candidate, found bool) (Reason, str
 		return LockDeleted, "the lock is being deleted"
 	case lock.ReleaseAsked != 0 && lock.ReleaseAsked == st.FencingToken:
 		return ReleaseRequested, "an operator asked for the release of this fencing token"
+	case h.Composite():
+		if r, msg := s.compositeEnds(now, h); r != "" {
+			return r, msg
+		}
+		return s.oughtToEnd(now, h)
 	case !found:
 		return "", ""
 	case s.lostItsBody(now, h):
@@ -66,6 +71,14 @@ func (s Snapshot) shouldEnd(now time.Time, h Candidate, found bool) (Reason, str
 		return Unreachable, s.unreachable(h)
 	case h.Body.Deleting:
 		return "", ""
+	}
+	return s.oughtToEnd(now, h)
+}
+
+// oughtToEnd names why a holder that is well must make way.
+func (s Snapshot) oughtToEnd(now time.Time, h Candidate) (Reason, string) {
+	lock, st := s.Lock, s.Status
+	switch {
 	case lock.Refused != "" && !h.Active():
 		return Blocked, lock.Refused
 	case !s.Self.Contending && s.Store.Awaited:
@@ -87,6 +100,9 @@ func (s Snapshot) shouldEnd(now time.Time, h Candidate, found bool) (Reason, str
 // bypassed reports whether an exclusive holder lost its gate by another hand than conch's. A start
 // of conch's own writes the record in the same patch.
 func (s Snapshot) bypassed(h Candidate) bool {
+	if h.Mode == ActivePassive {
+		return s.memberBypassed(h)
+	}
 	return h.Mode == Exclusive && h.Active() && h.Marked && !h.Overridden &&
 		s.Status.StartedAt.IsZero() && h.Record != s.Status.Holder.Owner
 }

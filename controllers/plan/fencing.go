@@ -5,6 +5,9 @@ import "time"
 // decideFencing stops the holder and waits for proof. It never leads back to Held.
 func (s Snapshot) decideFencing(now time.Time) Decision {
 	h, found := s.holder()
+	if h.Composite() {
+		return s.fenceComposite(now, h)
+	}
 	if s.stopped(now, h, found) {
 		return s.beginReleasing(s.Status.Ending, "the holder has stopped", false)
 	}
@@ -33,7 +36,7 @@ func (s Snapshot) stop(now time.Time, h Candidate) Decision {
 		return s.wait(r, "the former leader has its time to read that it is none").
 			until(now, h.UnlabelledSince.Add(s.Lock.FenceGrace))
 	}
-	grace := s.stopGrace(now, h)
+	grace := s.stopGrace(now, h.Body)
 	if !h.Body.Deleting || h.Body.Deadline.Sub(now) > grace+time.Second {
 		return s.do(Action{Kind: Stop, Target: h, Grace: grace}, r, "the holder is being stopped")
 	}
@@ -60,16 +63,16 @@ func (s Snapshot) demotes(h Candidate) bool {
 
 // stopGrace is how long the holder gets. A lock that is lost or about to be has no time to give,
 // even where the stop began for another reason; a hand-over in good order leaves the pod its own.
-func (s Snapshot) stopGrace(now time.Time, h Candidate) time.Duration {
+func (s Snapshot) stopGrace(now time.Time, b Body) time.Duration {
 	ending := s.Status.Ending
 	if ending == LockLost || ending == BackendLost || s.Store.Phase == Lost || s.outOfTouch(now) {
-		return s.lostGrace(h)
+		return s.lostGrace(b)
 	}
-	return h.Body.Grace
+	return b.Grace
 }
 
-func (s Snapshot) lostGrace(h Candidate) time.Duration {
-	return max(time.Second, min(h.Body.Grace, s.Lock.FenceGrace)).Truncate(time.Second)
+func (s Snapshot) lostGrace(b Body) time.Duration {
+	return max(time.Second, min(b.Grace, s.Lock.FenceGrace)).Truncate(time.Second)
 }
 
 // decideReleasing gives the key back and closes the tenure.
@@ -90,6 +93,9 @@ func (s Snapshot) decideReleasing() Decision {
 // stopped reports whether the holder provably does nothing any more, and nothing about its object
 // could make anybody think otherwise.
 func (s Snapshot) stopped(now time.Time, h Candidate, found bool) bool {
+	if h.Composite() {
+		return s.compositeStopped(now, h)
+	}
 	if death := s.death(now, h); death.Confirmed && (!found || !death.Presumed || s.Status.State == Fencing && h.writtenOff()) {
 		return true
 	}
@@ -101,6 +107,10 @@ func (s Snapshot) stopped(now time.Time, h Candidate, found bool) bool {
 }
 
 func (s Snapshot) death(now time.Time, h Candidate) Death {
-	confirmed := s.Lock.DeadConfirmed != 0 && s.Lock.DeadConfirmed == s.Status.FencingToken
-	return Dead(now, h.Body, s.Lock.FenceGrace, confirmed)
+	return h.death(now, s.Lock.FenceGrace, s.deathConfirmed())
+}
+
+// deathConfirmed reports whether an operator vouches for the death of the present holder.
+func (s Snapshot) deathConfirmed() bool {
+	return s.Lock.DeadConfirmed != 0 && s.Lock.DeadConfirmed == s.Status.FencingToken
 }

@@ -51,16 +51,17 @@ func (s Snapshot) advance(now time.Time, h Candidate) Decision {
 		return s.write(st, TenureBroken, "the key was gone and was taken again before anybody else came")
 	case st.State == Settling:
 		return s.settle(now)
-	case !h.Active():
-		return s.start(now, h)
 	case s.bypassed(h):
 		return s.wait(GateBypassed, "the holder runs although conch did not start it; its kind was stopped a moment ago").
 			until(now, h.BackOffUntil)
-	case st.StartedAt.IsZero():
+	case !h.Active() || s.withholds(h):
+		return s.start(now, h)
+	case st.StartedAt.IsZero() && h.begun():
 		st.StartedAt = now
 		return s.write(s.placed(st, h), Started, "the holder may work")
-	case h.RecordToken != st.FencingToken || h.Record != st.Holder.Owner:
-		return s.do(Action{Kind: Record, Target: h}, Running, "the fencing token of the holder is being updated")
+	}
+	if m, yes := s.unrecorded(h); yes {
+		return s.do(Action{Kind: Record, Target: h, Member: m}, Running, "the fencing token of the holder is being updated")
 	}
 	return s.running(now, h)
 }
@@ -133,6 +134,9 @@ func (s Snapshot) start(now time.Time, h Candidate) Decision {
 	}
 	if other, yes := s.otherActive(now, h.UID); yes {
 		return s.clearOther(now, other)
+	}
+	if h.Composite() {
+		return s.startComposite(now, h)
 	}
 	return s.do(Action{Kind: Start, Target: h}, Acquired, "the holder is being started")
 }

@@ -10,6 +10,8 @@ const (
 	Exclusive Mode = "exclusive"
 	// Leader pods all run; the holder carries a label.
 	Leader Mode = "leader"
+	// ActivePassive workloads run all their pods in the cluster that holds, and none elsewhere.
+	ActivePassive Mode = "active-passive"
 )
 
 // State is where a lock stands in this cluster.
@@ -103,7 +105,8 @@ func (s Status) Ours(cluster string) bool {
 	return false
 }
 
-// Candidate is a pod that wants the lock, or has it.
+// Candidate is a pod that wants the lock, or has it; or a Job or an active-passive workload, which work
+// through pods.
 type Candidate struct {
 	Kind, Namespace, Name, UID string
 	Mode                       Mode
@@ -111,7 +114,8 @@ type Candidate struct {
 	// Group is the workload that owns the candidate, and Revision orders its versions.
 	Group    string
 	Revision int64
-	// Gated is true while the scheduling gate is on; Leading while it carries the leader's label.
+	// Gated is true while the scheduling gate is on, or the Job suspended; Leading while the pod carries the
+	// leader's label.
 	Gated   bool
 	Leading bool
 	// Ready since ReadySince, or not ready since then.
@@ -143,6 +147,23 @@ type Candidate struct {
 	// where the key is free, instead of being stopped.
 	Overridden bool
 	Body       Body
+
+	// Members are the pods of a Job or an active-passive workload; Listed is true if they come from the API
+	// server itself, in this pass. Of the candidate's own Body only Exists, Deleting, Terminal, Grace and
+	// VanishedAt are set then.
+	Members []Member
+	Listed  bool
+	// Quiet is true once whoever makes the members is known to make none that would run by themselves.
+	Quiet bool
+	// Busy is true while a suspended Job's controller still counts pods: it cannot be resumed yet.
+	Busy bool
+	// Stale is true where a Job's status is from before it was resumed, or suspended, last.
+	Stale bool
+	// Done is true for a workload that asks for no marked pods: scaled to 0, or its mark was taken off.
+	Done bool
+	// TickPending is true while a scheduled run has not been claimed for this cluster: it neither contends
+	// nor starts.
+	TickPending bool
 }
 
 // Eligible reports whether the candidate could start if it had the lock.
@@ -150,8 +171,14 @@ func (c Candidate) Eligible(now time.Time) bool {
 	if c.Body.Deleting || c.Body.Terminal || !c.Body.Exists || now.Before(c.BackOffUntil) {
 		return false
 	}
-	if c.Mode == Leader {
+	switch {
+	case c.Mode == Leader:
 		return c.Ready
+	case c.isJob():
+		return c.Gated && !c.works() && !c.Busy && !c.TickPending
+	case c.Mode == ActivePassive:
+		_, waits := c.withheld(0)
+		return waits && !c.works() && !c.Done
 	}
 	return c.Gated
 }
@@ -160,13 +187,19 @@ func (c Candidate) Eligible(now time.Time) bool {
 // was given up, or an operator confirmed its death. It waits for its object to go, and for nothing
 // else, so it stands in nobody's way.
 func (c Candidate) writtenOff() bool {
+	if c.Composite() {
+		return c.works() && c.allWrittenOff()
+	}
 	return c.Body.leaving() && c.RecordToken != 0 && c.Ended >= c.RecordToken && !c.Gated
 }
 
 // Active reports whether the candidate is doing, or may be doing, what only a holder may do.
 func (c Candidate) Active() bool {
-	if c.Mode == Leader {
+	switch {
+	case c.Mode == Leader:
 		return c.Leading
+	case c.Composite():
+		return c.works()
 	}
 	return !c.Gated
 }

@@ -16,14 +16,22 @@ func (s Snapshot) holderVanished(now time.Time, h Candidate) Decision {
 // abandonAt is when a holder that cannot be reached is given up, zero for never. A node that is
 // well will tell by itself, so it is waited for.
 func (s Snapshot) abandonAt(h Candidate, found bool) time.Time {
+	if h.Composite() {
+		return s.membersAbandonedAt(h)
+	}
+	h.Body.Exists = found
+	return s.bodyAbandonedAt(h.Body)
+}
+
+func (s Snapshot) bodyAbandonedAt(b Body) time.Time {
 	patience := s.Lock.FenceGrace + s.Lock.TakeoverDelay
 	switch {
-	case !s.Lock.ReleaseLost || h.Body.Node.Ready:
+	case !s.Lock.ReleaseLost || b.Node.Ready:
 		return time.Time{}
-	case !found && !h.Body.VanishedAt.IsZero():
-		return h.Body.VanishedAt.Add(h.Body.Grace + patience)
-	case found && h.Body.Deleting:
-		return h.Body.Deadline.Add(patience)
+	case !b.Exists && !b.VanishedAt.IsZero():
+		return b.VanishedAt.Add(b.Grace + patience)
+	case b.Exists && b.Deleting:
+		return b.Deadline.Add(patience)
 	}
 	return time.Time{}
 }
@@ -46,7 +54,7 @@ func (s Snapshot) writeOff(h Candidate) (Decision, bool) {
 	case h.writtenOff() && h.Ended == s.Status.FencingToken:
 		return Decision{}, false
 	case !h.Body.leaving():
-		return s.do(Action{Kind: Stop, Target: h, Grace: s.lostGrace(h)}, r, msg), true
+		return s.do(Action{Kind: Stop, Target: h, Grace: s.lostGrace(h.Body)}, r, msg), true
 	case h.RecordToken != s.Status.FencingToken:
 		return s.do(Action{Kind: Record, Target: h}, r, msg), true
 	case h.Mode == Leader:
