@@ -81,6 +81,8 @@ func (s Snapshot) oughtToEnd(now time.Time, h Candidate) (Reason, string) {
 	switch {
 	case lock.Refused != "" && !h.Active():
 		return Blocked, lock.Refused
+	case h.TickWithdrawn:
+		return TickElsewhere, "its scheduled run is not, or no longer, this cluster's"
 	case !s.Self.Contending && s.Store.Awaited:
 		return Draining, "this cluster hands its locks over (contend: false), and another one waits"
 	case s.bypassed(h) && !now.Before(h.BackOffUntil):
