@@ -26,7 +26,7 @@ func (p *pass) act(ctx context.Context, snap plan.Snapshot, dec plan.Decision) e
 	ctrl.LoggerFrom(ctx).V(1).Info("Acting", "action", string(a.Kind), "target", a.Target.Name,
 		"reason", string(dec.Reason), "key", p.terms.key.String(), "token", snap.Status.Token)
 	switch a.Kind {
-	case plan.Start, plan.Record, plan.Spoil, plan.Unlabel:
+	case plan.Start, plan.Record, plan.Spoil, plan.Unlabel, plan.Suspend, plan.Reset:
 		return p.patchTarget(ctx, snap, a)
 	case plan.Stop:
 		return p.stopTarget(ctx, a)

@@ -42,18 +42,46 @@ func (p *pass) podAdvice() []advice {
 			lockv1alpha1.LabelSingleton, pod.Labels[lockv1alpha1.LabelSingleton])})
 	}
 	for _, c := range p.candidates {
-		pod := p.pods[c.UID]
+		o, uid := p.object(c.UID), types.UID(c.UID)
 		switch {
-		case pod == nil:
+		case o == nil:
 		case p.lock != nil && p.terms.refusal != "" && c.Eligible(p.now):
-			out = append(out, advice{pod, pod.UID, "LockRefused", "Wait", fmt.Sprintf(
-				"this pod waits for DistributedLock %s, which is refused (%s): %s", p.name.Name, p.terms.refusal, p.terms.lock.Refused)})
-		case c.Overridden && c.Mode == plan.Exclusive && c.Active():
-			out = append(out, advice{pod, pod.UID, "GateOverridden", "Override",
-				"let past its gate by hand, reason given: " + pod.Annotations[lockv1alpha1.AnnotationOverride]})
+			out = append(out, advice{o, uid, "LockRefused", "Wait", fmt.Sprintf(
+				"this %s waits for DistributedLock %s, which is refused (%s): %s", noun(c), p.name.Name, p.terms.refusal, p.terms.lock.Refused)})
+		case c.Overridden && c.Mode != plan.Leader && c.Active():
+			out = append(out, advice{o, uid, "GateOverridden", "Override", "let past its gate by hand, reason given: " + p.override(c)})
+		case c.Kind == plan.KindJob && c.Bypassed() && !p.holds(c):
+			out = append(out, advice{o, uid, "GateBypassed", "Suspend",
+				"resumed without holding the lock: conch suspends it; annotation conch.dev/override gives an operator the right to resume it"})
 		}
 	}
 	return out
+}
+
+// override is the reason that an operator gave, on the candidate or one of its pods.
+func (p *pass) override(c plan.Candidate) string {
+	if job := p.jobs[c.UID]; job != nil {
+		return job.Annotations[lockv1alpha1.AnnotationOverride]
+	}
+	for _, uid := range append([]string{c.UID}, uids(c.Members)...) {
+		if pod := p.pods[uid]; pod != nil && pod.Annotations[lockv1alpha1.AnnotationOverride] != "" {
+			return pod.Annotations[lockv1alpha1.AnnotationOverride]
+		}
+	}
+	return ""
+}
+
+func uids(members []plan.Member) []string {
+	out := make([]string, len(members))
+	for i, m := range members {
+		out[i] = m.UID
+	}
+	return out
+}
+
+// holds reports whether a candidate is the holder and bears its record, or was seen to have started.
+func (p *pass) holds(c plan.Candidate) bool {
+	return p.isHolder(types.UID(c.UID)) && (!p.status.StartedAt.IsZero() || c.Record == p.status.Holder.Owner)
 }
 
 // orderAdvice is for an operator's order that names a tenure which is not the present one.

@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/conch-dev/conch/controllers/plan"
 )
@@ -56,6 +59,24 @@ func warning(reason, action, text string) note {
 	return note{kind: corev1.EventTypeWarning, reason: reason, action: action, text: text}
 }
 
+// object is what Events about a candidate are attached to, nil if it is not known: a pod, a Job, or a
+// reference to a workload.
+func (p *pass) object(uid string) runtime.Object {
+	if pod := p.pods[uid]; pod != nil {
+		return pod
+	}
+	if job := p.jobs[uid]; job != nil {
+		return job
+	}
+	if i := p.indexOf(uid); i >= 0 && isWorkload(p.candidates[i].Kind) {
+		c := p.candidates[i]
+		o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name, UID: types.UID(uid)}}
+		o.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind(c.Kind))
+		return o
+	}
+	return nil
+}
+
 // send emits notes about the lock, or about the holder where the lock is gone.
 func (p *pass) send(notes []note) {
 	var about runtime.Object
@@ -63,8 +84,8 @@ func (p *pass) send(notes []note) {
 		about = p.lock
 	}
 	var related runtime.Object
-	if pod := p.pods[p.status.Holder.UID]; pod != nil {
-		related = pod
+	if o := p.object(p.status.Holder.UID); o != nil {
+		related = o
 	}
 	if about == nil {
 		about, related = related, nil

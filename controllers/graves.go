@@ -36,6 +36,19 @@ func (g *graves) find(uid types.UID) *corev1.Pod {
 	return g.pods[uid].pod
 }
 
+// of returns the last states of the pods that match.
+func (g *graves) of(match func(*corev1.Pod) bool) []*corev1.Pod {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var out []*corev1.Pod
+	for _, one := range g.pods {
+		if match(one.pod) {
+			out = append(out, one.pod)
+		}
+	}
+	return out
+}
+
 func (g *graves) bury(pod *corev1.Pod) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

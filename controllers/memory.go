@@ -42,9 +42,9 @@ type memory struct {
 
 // bury forgets what was remembered of a candidate whose tenure is over, and back-offs long past.
 func (m *memory) bury(uid types.UID, now time.Time) {
-	delete(m.vanished, uid)
+	clear(m.vanished) // the holder's, and that of its pods
+	clear(m.heard)
 	delete(m.unlabelled, uid)
-	delete(m.heard, uid)
 	for kin, b := range m.backOff {
 		if now.Sub(b.until) > backOffKept {
 			delete(m.backOff, kin)

@@ -1,8 +1,9 @@
 package controllers
 
 import (
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,13 +26,26 @@ func (p *pass) namedElsewhere(owner string) bool {
 	return false
 }
 
-// alive reports whether the pod behind an owner of this cluster still exists, by the API server
-// itself. When that cannot be told, the owner is taken to be alive.
+// alive reports whether what is behind an owner of this cluster still exists, by the API server itself:
+// a pod, a Job or a workload, or what is left of their pods. When that cannot be told, the owner is taken
+// to be alive.
 func (p *pass) alive(h plan.Holder) bool {
-	var pod corev1.Pod
-	err := p.r.opts.APIReader.Get(p.ctx, types.NamespacedName{Namespace: h.Namespace, Name: h.Name}, &pod)
-	if apierrors.IsNotFound(err) {
+	var o client.Object = &corev1.Pod{}
+	switch h.Kind {
+	case plan.KindJob:
+		o = &batchv1.Job{}
+	case plan.KindDeployment:
+		o = &appsv1.Deployment{}
+	case plan.KindStatefulSet:
+		o = &appsv1.StatefulSet{}
+	}
+	err := p.r.opts.APIReader.Get(p.ctx, types.NamespacedName{Namespace: h.Namespace, Name: h.Name}, o)
+	if client.IgnoreNotFound(err) != nil || err == nil && string(o.GetUID()) == h.UID {
+		return true
+	}
+	if h.Kind != plan.KindJob && !isWorkload(h.Kind) {
 		return false
 	}
-	return err != nil || string(pod.UID) == h.UID
+	pods, err := p.listMembers(p.ctx, &house{kind: h.Kind, name: h.Name, uid: types.UID(h.UID)})
+	return err != nil || anyUnfinished(pods)
 }

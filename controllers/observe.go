@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -31,9 +32,12 @@ type pass struct {
 	// candidates, and the pods they were made from. A vanished holder is a candidate without pod.
 	candidates []plan.Candidate
 	pods       map[string]*corev1.Pod
+	// jobs are the Jobs among the candidates, by UID, and houses the pods of composite ones.
+	jobs   map[string]*batchv1.Job
+	houses houses
 	// mistaken are pods whose mark says nothing that conch knows. They are left alone.
 	mistaken []*corev1.Pod
-	// lineages are the workloads of the candidates, by the UID of the pod.
+	// lineages are the workloads of the candidates, by the UID of the candidate.
 	lineages map[string]lineage
 	// again asks for another pass after this long, where no watch or keeper tells of what happened.
 	again time.Duration
@@ -46,7 +50,7 @@ type pass struct {
 func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*pass, error) {
 	p := &pass{
 		ctx: ctx, r: r, name: name, now: r.now(), mem: r.memories.of(name),
-		pods: map[string]*corev1.Pod{}, lineages: map[string]lineage{},
+		pods: map[string]*corev1.Pod{}, jobs: map[string]*batchv1.Job{}, houses: houses{}, lineages: map[string]lineage{},
 	}
 	if err := p.readLock(ctx); err != nil {
 		return nil, err
@@ -55,8 +59,10 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*p
 		p.dropKept()
 		return nil, errBlind
 	}
-	if err := p.readPods(ctx); err != nil {
-		return nil, err
+	for _, read := range []func(context.Context) error{p.readPods, p.readJobs, p.readWorkloads} {
+		if err := read(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if p.lock == nil {
 		p.adoptOrphan()
@@ -116,6 +122,9 @@ func (p *pass) readPods(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if p.house(pod, from) {
+			continue
+		}
 		p.lineages[string(pod.UID)] = from
 		c := p.candidate(pod, true)
 		p.pods[c.UID] = pod
@@ -129,6 +138,9 @@ func (p *pass) readPods(ctx context.Context) error {
 func (p *pass) readHolder(ctx context.Context) error {
 	if !p.ours() || p.indexOf(p.status.Holder.UID) >= 0 {
 		return nil
+	}
+	if k := p.status.Holder.Kind; k == plan.KindJob || isWorkload(k) {
+		return p.missingComposite(ctx)
 	}
 	c, err := p.missingHolder(ctx)
 	if err != nil {
@@ -171,7 +183,7 @@ func (p *pass) candidate(pod *corev1.Pod, marked bool) plan.Candidate {
 	uid := string(pod.UID)
 	ann := pod.Annotations
 	c := plan.Candidate{
-		Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: uid,
+		Kind: plan.KindPod, Namespace: pod.Namespace, Name: pod.Name, UID: uid,
 		Mode: modeOf(pod), Created: pod.CreationTimestamp.Time, Overridden: ann[lockv1alpha1.AnnotationOverride] != "",
 		Gated: gated(pod), Leading: pod.Labels[lockv1alpha1.LabelRole] == lockv1alpha1.RoleLeader,
 		Record: ann[lockv1alpha1.AnnotationHolderIdentity], RecordToken: fencingToken(ann[lockv1alpha1.AnnotationFencingToken]),
@@ -215,7 +227,7 @@ func (p *pass) snapshot() plan.Snapshot {
 // knownMark reports whether a pod's mark is one that conch acts on.
 func knownMark(pod *corev1.Pod) bool {
 	switch pod.Labels[lockv1alpha1.LabelSingleton] {
-	case lockv1alpha1.SingletonLeader, lockv1alpha1.SingletonExclusive:
+	case lockv1alpha1.SingletonLeader, lockv1alpha1.SingletonExclusive, lockv1alpha1.SingletonActivePassive:
 		return true
 	}
 	return false

@@ -21,6 +21,12 @@ func (p *pass) readNodes(ctx context.Context) error {
 		if p.ours() && c.UID == p.status.Holder.UID {
 			holder = p.status.Holder
 		}
+		if c.Composite() {
+			if err := p.addNodesOfMembers(ctx, c); err != nil {
+				return err
+			}
+			continue
+		}
 		if holder.UID == "" && !c.Active() {
 			continue
 		}
@@ -37,8 +43,31 @@ func (p *pass) addNode(ctx context.Context, c *plan.Candidate, h plan.Holder) er
 	if name == "" {
 		name = h.Node
 	}
+	boot, err := p.addNodeOf(ctx, &c.Body, name, h.BootID, types.UID(c.UID))
+	if boot != "" {
+		c.BootID = boot
+	}
+	return err
+}
+
+// addNodesOfMembers does so for the pods of a composite candidate that may be working.
+func (p *pass) addNodesOfMembers(ctx context.Context, c *plan.Candidate) error {
+	for i := range c.Members {
+		m := &c.Members[i]
+		if m.Gated || m.Body.Stopped && !m.Body.Collected {
+			continue
+		}
+		if _, err := p.addNodeOf(ctx, &m.Body, m.NodeName, "", types.UID(m.UID)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addNodeOf adds what is known of the node that a body is on, and returns the node's bootID.
+func (p *pass) addNodeOf(ctx context.Context, b *plan.Body, name, bootID string, uid types.UID) (string, error) {
 	if name == "" {
-		return p.addUnknownNode(ctx, c)
+		return "", p.addUnknownNode(ctx, b)
 	}
 	var node corev1.Node
 	err := p.r.opts.Client.Get(ctx, types.NamespacedName{Name: name}, &node)
@@ -47,18 +76,16 @@ func (p *pass) addNode(ctx context.Context, c *plan.Candidate, h plan.Holder) er
 	}
 	switch {
 	case apierrors.IsNotFound(err):
-		c.Body.Node = nodeOf(nil, "")
-		return nil
+		b.Node = nodeOf(nil, "")
+		return "", nil
 	case err != nil:
-		return fmt.Errorf("read node %s of the holder of lock %s: %w", name, p.name, err)
+		return "", fmt.Errorf("read node %s of the holder of lock %s: %w", name, p.name, err)
 	}
-	c.Body.Node = nodeOf(&node, h.BootID)
-	c.BootID = node.Status.NodeInfo.BootID
-	if c.Body.Exists {
-		return nil
+	b.Node = nodeOf(&node, bootID)
+	if !b.Exists {
+		b.Node.HeardFirst, b.Node.HeardAt, err = p.heardOf(ctx, name, uid)
 	}
-	c.Body.Node.HeardFirst, c.Body.Node.HeardAt, err = p.heardOf(ctx, name, types.UID(c.UID))
-	return err
+	return node.Status.NodeInfo.BootID, err
 }
 
 // heardOf is when this process first and last saw the node's Lease change since it missed a candidate.
@@ -111,15 +138,15 @@ func leaseDuration(l *coordinationv1.Lease) time.Duration {
 
 // addUnknownNode judges a vanished holder that was never seen on a node: it may have been bound
 // while nobody looked, so every node counts.
-func (p *pass) addUnknownNode(ctx context.Context, c *plan.Candidate) error {
-	if c.Body.Exists {
+func (p *pass) addUnknownNode(ctx context.Context, b *plan.Body) error {
+	if b.Exists {
 		return nil
 	}
 	var nodes corev1.NodeList
 	if err := p.r.opts.Client.List(ctx, &nodes); err != nil {
 		return fmt.Errorf("list nodes: %w", err)
 	}
-	all := plan.Node{Ready: true, HeardAt: p.now, HeardFirst: c.Body.VanishedAt}
+	all := plan.Node{Ready: true, HeardAt: p.now, HeardFirst: b.VanishedAt}
 	for i := range nodes.Items {
 		n := nodeOf(&nodes.Items[i], "")
 		all.Ready = all.Ready && n.Ready
@@ -127,6 +154,6 @@ func (p *pass) addUnknownNode(ctx context.Context, c *plan.Candidate) error {
 			all.ReadySince = n.ReadySince
 		}
 	}
-	c.Body.Node = all
+	b.Node = all
 	return nil
 }

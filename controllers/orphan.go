@@ -45,6 +45,14 @@ func (p *pass) reportOrphan(ctx context.Context, dec plan.Decision) {
 	p.lockMissed(dec)
 }
 
+// noun is what people call a candidate.
+func noun(c plan.Candidate) string {
+	if c.Kind == plan.KindPod {
+		return "pod"
+	}
+	return c.Kind
+}
+
 // lockMissed tells the pods that wait for a lock which does not exist, since there is no object whose
 // status could.
 func (p *pass) lockMissed(dec plan.Decision) {
@@ -52,9 +60,9 @@ func (p *pass) lockMissed(dec plan.Decision) {
 		return
 	}
 	for _, c := range p.candidates {
-		if pod := p.pods[c.UID]; pod != nil && c.Eligible(p.now) {
-			p.r.opts.Recorder.Eventf(pod, nil, corev1.EventTypeWarning, "LockNotFound", "Wait",
-				"there is no DistributedLock %q in this namespace: conch starts nothing for this pod until there is one", p.name.Name)
+		if o := p.object(c.UID); o != nil && c.Eligible(p.now) {
+			p.r.opts.Recorder.Eventf(o, nil, corev1.EventTypeWarning, "LockNotFound", "Wait",
+				"there is no DistributedLock %q in this namespace: conch starts nothing for this %s until there is one", p.name.Name, noun(c))
 		}
 	}
 }

@@ -40,8 +40,11 @@ type podPatchMeta struct {
 // patchTarget writes on the pod that an action is aimed at. A start must reach the API server
 // while the grant is good: its context ends when the grant is due to be fenced.
 func (p *pass) patchTarget(ctx context.Context, snap plan.Snapshot, a plan.Action) error {
-	pod := p.pods[a.Target.UID]
-	if pod == nil {
+	pod, job := p.podOf(a), p.jobs[a.Target.UID]
+	if a.Member.UID != "" {
+		job = nil
+	}
+	if pod == nil && job == nil {
 		return nil
 	}
 	deadline := p.now.Add(writeTimeout)
@@ -54,6 +57,9 @@ func (p *pass) patchTarget(ctx context.Context, snap plan.Snapshot, a plan.Actio
 		p.again = atOnce // what kept this from being written decides what comes next
 		return nil
 	}
+	if job != nil {
+		return p.patchJob(ctx, job, snap.Status, a)
+	}
 	body, err := json.Marshal(p.patchFor(pod, snap.Status, a))
 	if err != nil {
 		return fmt.Errorf("%s pod %s: %w", a.Kind, pod.Name, err)
@@ -62,6 +68,14 @@ func (p *pass) patchTarget(ctx context.Context, snap plan.Snapshot, a plan.Actio
 		return fmt.Errorf("%s pod %s: %w", a.Kind, pod.Name, err)
 	}
 	return nil
+}
+
+// podOf is the pod that an action is aimed at: the target itself or one of its pods; nil if it is none.
+func (p *pass) podOf(a plan.Action) *corev1.Pod {
+	if a.Member.UID != "" {
+		return p.pods[a.Member.UID]
+	}
+	return p.pods[a.Target.UID]
 }
 
 func (p *pass) patchFor(pod *corev1.Pod, st plan.Status, a plan.Action) podPatch {
@@ -102,7 +116,7 @@ func (p *pass) record(st plan.Status) map[string]any {
 
 // stopTarget asks the kubelet to end a pod. It never forces a deletion and never evicts.
 func (p *pass) stopTarget(ctx context.Context, a plan.Action) error {
-	pod := p.pods[a.Target.UID]
+	pod := p.podOf(a)
 	if pod == nil || !p.r.opts.Election.Deciding() {
 		return nil
 	}

@@ -3,9 +3,9 @@ package controllers
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -13,18 +13,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	lockv1alpha1 "github.com/conch-dev/conch/api/v1alpha1"
 	"github.com/conch-dev/conch/pkg/lock/keeper"
 )
 
 const (
-	// lockField indexes pods by the lock that they name, nodeField locks by the node of their
-	// holder, and ownerField locks by the owner in the store that their status names.
+	// lockField indexes pods and Jobs by the lock that they name, nodeField locks by the node of their
+	// holder, and pods of larger holders by their own, and ownerField locks by the owner in the store that their status names.
 	lockField  = "conch.dev/lock"
 	nodeField  = "status.holder.node"
 	ownerField = "status.holder.identity"
@@ -62,7 +59,9 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, new
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("distributedlock").
 		For(&lockv1alpha1.DistributedLock{}).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(locksOfPod)).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(locksNamed)).
+		Watches(&batchv1.Job{}, handler.EnqueueRequestsFromMapFunc(locksNamed)).
+		WatchesMetadata(&appsv1.ReplicaSet{}, handler.EnqueueRequestsFromMapFunc(r.locksOfReplicaSet), builder.WithPredicates(ownerChanged())).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.locksOnNode), builder.WithPredicates(nodeChanged())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, NeedLeaderElection: ptr.To(false)})
 	for _, ch := range news.Keepers {
@@ -79,6 +78,12 @@ func (r *Reconciler) indexFields(ctx context.Context, mgr ctrl.Manager) error {
 	if err := ix.IndexField(ctx, &corev1.Pod{}, lockField, lockNames); err != nil {
 		return fmt.Errorf("index pods by lock: %w", err)
 	}
+	if err := ix.IndexField(ctx, &batchv1.Job{}, lockField, lockNames); err != nil {
+		return fmt.Errorf("index Jobs by lock: %w", err)
+	}
+	if err := ix.IndexField(ctx, &corev1.Pod{}, nodeField, memberNodes); err != nil {
+		return fmt.Errorf("index pods by node: %w", err)
+	}
 	for field, value := range map[string]func(*lockv1alpha1.Holder) string{
 		nodeField:  func(h *lockv1alpha1.Holder) string { return h.Node },
 		ownerField: func(h *lockv1alpha1.Holder) string { return h.Identity },
@@ -94,46 +99,6 @@ func (r *Reconciler) indexFields(ctx context.Context, mgr ctrl.Manager) error {
 		}
 	}
 	return nil
-}
-
-// lockNames is the lock that a marked pod names, if it does.
-func lockNames(o client.Object) []string {
-	name := strings.TrimSpace(o.GetAnnotations()[lockv1alpha1.AnnotationLock])
-	if name == "" || o.GetLabels()[lockv1alpha1.LabelSingleton] == "" {
-		return nil
-	}
-	return []string{name}
-}
-
-func locksOfPod(_ context.Context, o client.Object) []reconcile.Request {
-	var out []reconcile.Request
-	for _, name := range lockNames(o) {
-		out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}})
-	}
-	return out
-}
-
-func (r *Reconciler) locksOnNode(ctx context.Context, node client.Object) []reconcile.Request {
-	var list lockv1alpha1.DistributedLockList
-	if err := r.opts.Client.List(ctx, &list, client.MatchingFields{nodeField: node.GetName()}); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Listing the locks of a node", "node", node.GetName())
-		return nil
-	}
-	out := make([]reconcile.Request, 0, len(list.Items))
-	for i := range list.Items {
-		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-	}
-	return out
-}
-
-// nodeChanged lets through what bears on the death of pods. Heartbeats do not.
-func nodeChanged() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, ok1 := e.ObjectOld.(*corev1.Node)
-		after, ok2 := e.ObjectNew.(*corev1.Node)
-		return !ok1 || !ok2 || nodeOf(before, "") != nodeOf(after, "") ||
-			before.Status.NodeInfo.BootID != after.Status.NodeInfo.BootID
-	}}
 }
 
 // allLocks names every lock that the cache or this process knows.

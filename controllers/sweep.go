@@ -3,10 +3,14 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	lockv1alpha1 "github.com/conch-dev/conch/api/v1alpha1"
 	"github.com/conch-dev/conch/controllers/plan"
@@ -48,9 +52,34 @@ func (p *pass) cacheIsCurrent(ctx context.Context) (bool, error) {
 	return err == nil && p.lock != nil && now.UID == p.lock.UID && now.ResourceVersion == p.lock.ResourceVersion, nil
 }
 
+// compositeBearsRecord does so for a Job or workload, which may be gone while its pods are not.
+func (p *pass) compositeBearsRecord(ctx context.Context, h plan.Holder) (bool, error) {
+	if h.Kind == plan.KindJob {
+		var job batchv1.Job
+		err := p.r.opts.APIReader.Get(ctx, types.NamespacedName{Namespace: h.Namespace, Name: h.Name}, &job)
+		if client.IgnoreNotFound(err) != nil {
+			return false, fmt.Errorf("read Job %s anew: %w", h.Name, err)
+		}
+		mine := err == nil && string(job.UID) == h.UID && job.Annotations[lockv1alpha1.AnnotationHolderIdentity] == h.Owner
+		if mine && !ptr.Deref(job.Spec.Suspend, false) && !finished(&job) {
+			return true, nil
+		}
+	}
+	pods, err := p.listMembers(ctx, &house{kind: h.Kind, name: h.Name, uid: types.UID(h.UID)})
+	if err != nil {
+		return false, err
+	}
+	return anyUnfinished(slices.DeleteFunc(pods, func(pod *corev1.Pod) bool {
+		return pod.Annotations[lockv1alpha1.AnnotationHolderIdentity] != h.Owner
+	})), nil
+}
+
 // bearsRecord reports whether the pod behind an owner was started under that name: its record says so,
 // though a status may have been lost.
 func (p *pass) bearsRecord(ctx context.Context, h plan.Holder) (bool, error) {
+	if h.Kind == plan.KindJob || isWorkload(h.Kind) {
+		return p.compositeBearsRecord(ctx, h)
+	}
 	var pod corev1.Pod
 	err := p.r.opts.APIReader.Get(ctx, types.NamespacedName{Namespace: h.Namespace, Name: h.Name}, &pod)
 	if apierrors.IsNotFound(err) {

@@ -94,6 +94,8 @@ const (
 	ReasonLeaderNotReady = "LeaderNotReady"
 	// ReasonHolderGone: the holder has ended or was deleted.
 	ReasonHolderGone = "HolderGone"
+	// ReasonHolderFinished: the Job that held is complete, or has failed for good.
+	ReasonHolderFinished = "HolderFinished"
 	// ReasonHolderUnmarked: the holder no longer bears the mark.
 	ReasonHolderUnmarked = "HolderUnmarked"
 	// ReasonGateBypassed: the holder's gate was lifted by someone else.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -68,8 +69,9 @@ func cacheOptions(s settings.Settings) (cache.Options, error) {
 	o := cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Pod{}: selected,
-			replicaSets:   selected,
+			&corev1.Pod{}:  selected,
+			&batchv1.Job{}: selected,
+			replicaSets:    selected,
 			&appsv1.ControllerRevision{}: {
 				Label: selected.Label, Transform: withoutData,
 			},

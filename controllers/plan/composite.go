@@ -28,7 +28,7 @@ type Member struct {
 
 // mayWork reports whether the member may be working. Only an orderly end says that it does not.
 func (m Member) mayWork() bool {
-	return !m.Gated && !(m.Body.leaving() && m.Body.Stopped && !m.Body.Collected) && (m.Body.Exists || m.Body.Bound)
+	return !m.Gated && !(m.Body.leaving() && m.Body.Stopped && !m.Body.Collected) && (m.Body.Exists || m.Body.Bound || !m.Body.Final)
 }
 
 // waits reports whether the member waits behind its gate.
@@ -48,6 +48,11 @@ func (c Candidate) isJob() bool { return c.Kind == KindJob }
 // resumed reports whether the Job's controller may make pods.
 func (c Candidate) resumed() bool {
 	return c.isJob() && c.Body.Exists && !c.Gated && !c.Body.leaving()
+}
+
+// Bypassed reports whether a Job was resumed by another hand than conch's, for all that it shows itself.
+func (c Candidate) Bypassed() bool {
+	return c.resumed() && !c.Overridden && (c.Record == "" || c.Ended >= c.RecordToken)
 }
 
 // withheld is the first member that waits and may be let go under a fencing token.

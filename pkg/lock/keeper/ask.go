@@ -108,7 +108,7 @@ func (k *Keeper) refused(e *entry, err error, sent, now time.Time) {
 	}
 	a := e.asking
 	a.request.Floor = max(a.request.Floor, floorAbove(seenIn(err)))
-	if refusedForGood(err) {
+	if refusedForGood(err) || isTooOld(err) {
 		a.pause = k.o.Retry.Cap
 	} else {
 		a.pause = k.o.Retry.longer(a.pause, k.o.Random)

@@ -37,7 +37,8 @@ const (
 	// PhaseLost: the store said that the grant is no more, or the keeping of it panicked. Err is
 	// ErrLost. Final.
 	PhaseLost Phase = "Lost"
-	// PhaseReleasing: being given back; Err says why that is not done yet.
+	// PhaseReleasing: being given back; Err says why that is not done yet. A tick that is found to be
+	// started, and may not be put back, is PhaseHeld again with Err ErrStarted.
 	PhaseReleasing Phase = "Releasing"
 	// PhaseReleased: given back, or found to be no longer ours when it should have been. Final.
 	PhaseReleased Phase = "Released"
@@ -65,11 +66,20 @@ type State struct {
 	ErrSince time.Time
 	// RenewedAt is when the newest renewal that succeeded was sent. Zero before the first one.
 	RenewedAt time.Time
+	// Awaited is true where the newest renewal that was answered told that somebody of another home
+	// waits for the key. See lock.Result.
+	Awaited bool
+	// Stage is how far the tick has come, as far as the store has told; empty for a plain key.
+	Stage lock.Stage
+	// Stamping is the stage that was ordered by Stamp and is not answered yet, and StampErr why: the
+	// newest missing answer. After an order that was refused Stamping is empty and StampErr ErrTooOld.
+	Stamping lock.Stage
+	StampErr error
 }
 
 // Event tells that the state of an entry changed in a way that somebody should look at. Urgent
-// ones (granted, lost, given back) go before the others (who is seen to hold, errors that begin or
-// end, the first answer to an adopted grant).
+// ones (granted, lost, given back, stamped) go before the others (who is seen to hold, who waits,
+// errors that begin or end, the first answer to an adopted grant).
 type Event struct {
 	ID     ID
 	Urgent bool

@@ -29,7 +29,8 @@
 //	order          from                        leads to
 //	Acquire        (none)                      Waiting -> Held | Lost (only with Request.Since)
 //	Adopt          (none)                      Held -> Lost
-//	Release        Waiting, Held, Lost         Releasing -> Released
+//	Stamp          Held (a tick)               Held -> Lost
+//	Release        Waiting, Held, Lost         Releasing -> Released | Held (a tick that was started)
 //	Abandon[For]   Waiting, Held, Lost, (none) Abandoning -> Abandoned
 //	Forget         any                         (none)
 //

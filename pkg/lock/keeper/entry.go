@@ -18,6 +18,8 @@ type entry struct {
 	asking  *asking  // while Waiting, and after that until it is known to be out of the store
 	leaving *leaving // while Releasing or Abandoning
 	trouble *trouble // nil while there is none
+	// stamping is nil but for a tick that an order is out for or was refused to.
+	stamping *stamping
 
 	renewedAt time.Time
 	// factor times RenewInterval is the time between two renewals, different for every entry.
@@ -32,6 +34,8 @@ type entry struct {
 	renewing, again bool
 	// unanswered is true for an adopted grant until the store said anything about it.
 	unanswered bool
+	// awaited is what the newest renewal told.
+	awaited bool
 
 	due  time.Time
 	pile *pile
@@ -74,6 +78,10 @@ func (e *entry) state() State {
 		s.Acquired, s.GrantedAt = e.answer.acquired, e.answer.at
 	}
 	s.Acquired.Grant = e.grant
+	s.Stage, s.Stamping, s.Awaited = e.grant.Stage, e.wanted(), e.awaited
+	if e.stamping != nil {
+		s.StampErr = e.stamping.err
+	}
 	if t := e.trouble; t != nil {
 		s.Err, s.ErrSince, s.Seen = t.err, t.since, t.seen
 	}
@@ -99,7 +107,7 @@ func (e *entry) fail(err error, unknown bool, sent time.Time, seen *lock.View) b
 	}
 	e.trouble = &now
 	return before.since.IsZero() != now.since.IsZero() || !sameHolder(before.seen, now.seen) ||
-		before.err == nil || lock.ReasonOf(before.err) != lock.ReasonOf(err)
+		before.err == nil || lock.ReasonOf(before.err) != lock.ReasonOf(err) || isTooOld(before.err) != isTooOld(err)
 }
 
 // recover forgets all trouble and reports whether a row of missing answers ended.
@@ -117,6 +125,9 @@ func sameHolder(a, b lock.View) bool {
 
 // longestLife is how long the key may live in the store after anything was sent about it.
 func (e *entry) longestLife() time.Duration {
+	if e.grant.Stage.Begun() || e.wanted() != "" {
+		return lock.TickRetention
+	}
 	ttl := max(e.terms.TTL, e.grant.TTL)
 	if e.asking != nil {
 		ttl = max(ttl, e.asking.request.TTL)

@@ -2,6 +2,7 @@ package keeper
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/conch-dev/conch/pkg/lock"
@@ -81,6 +82,8 @@ func (k *Keeper) noteLeave(e *entry, err error, sent, now time.Time, heard bool)
 	l := e.leaving
 	unanswered := isUnknown(err) || refusedForGood(err)
 	switch {
+	case errors.Is(err, lock.ErrStarted):
+		k.notPutBack(e, err, now)
 	case !unanswered:
 		e.recover()
 		k.finish(e)

@@ -19,7 +19,8 @@ const (
 // classified makes an error one of the contract's. What a backend did not classify is no answer:
 // the other outcomes would stop work or start it.
 func classified(op string, err error) error {
-	for _, known := range []error{nil, lock.ErrHeld, lock.ErrLost, lock.ErrUnknown, lock.ErrUnsupported, lock.ErrInvalid} {
+	for _, known := range []error{nil, lock.ErrHeld, lock.ErrLost, lock.ErrUnknown, lock.ErrUnsupported, lock.ErrInvalid,
+		lock.ErrTooOld, lock.ErrStarted} {
 		if errors.Is(err, known) {
 			return err
 		}
@@ -40,7 +41,7 @@ func lostOrUnknown(op string, err error) error {
 	switch {
 	case err == nil, isLost(err), isUnknown(err):
 		return err
-	case errors.Is(err, lock.ErrHeld), refusedForGood(err):
+	case errors.Is(err, lock.ErrHeld), errors.Is(err, lock.ErrTooOld), errors.Is(err, lock.ErrStarted), refusedForGood(err):
 		return unknown(op, errors.New(err.Error())) // stripped of an outcome it cannot have
 	}
 	return unknown(op, err)
@@ -48,6 +49,9 @@ func lostOrUnknown(op string, err error) error {
 
 // isLost is false where only a part of the answer says so.
 func isLost(err error) bool { return errors.Is(err, lock.ErrLost) && !isUnknown(err) }
+
+// isTooOld is about a tick that may not run any more.
+func isTooOld(err error) bool { return errors.Is(err, lock.ErrTooOld) && !isUnknown(err) }
 
 func isUnknown(err error) bool { return errors.Is(err, lock.ErrUnknown) }
 
@@ -65,6 +69,14 @@ func seenIn(err error) *lock.View {
 	var lost *lock.LostError
 	if errors.As(err, &lost) {
 		return &lost.Seen
+	}
+	var old *lock.TooOldError
+	if errors.As(err, &old) {
+		return &old.Seen
+	}
+	var started *lock.StartedError
+	if errors.As(err, &started) {
+		return &started.Seen
 	}
 	return nil
 }

@@ -123,7 +123,7 @@ func (k *Keeper) fill(class int, now time.Time) batch {
 }
 
 func (e *entry) extension() lock.Extension {
-	return lock.Extension{Grant: e.grant, TTL: e.terms.TTL, Shorten: e.shorten}
+	return lock.Extension{Grant: e.grant, TTL: e.terms.TTL, Shorten: e.shorten, Stage: e.wanted()}
 }
 
 // renew sends a batch and notes the answers. If the call panicked it returns the batch in two
@@ -157,7 +157,9 @@ func completeResults(b batch, results *[]lock.Result) error {
 		if i >= n {
 			all[i].Err = fmt.Errorf("the backend answered %d of %d", n, len(all))
 		}
-		all[i].Err = lostOrUnknown(opRenew, all[i].Err)
+		if b.members[i].extension.Stage == "" || !isTooOld(all[i].Err) {
+			all[i].Err = lostOrUnknown(opRenew, all[i].Err)
+		}
 		if unanswered == nil && isUnknown(all[i].Err) {
 			unanswered = all[i].Err
 		}
@@ -199,12 +201,15 @@ func (k *Keeper) noteResult(m renewal, r lock.Result, sent, now time.Time) (loss
 	e := m.entry
 	switch {
 	case r.Err == nil:
-		k.renewed(m, r.Grant, sent, now)
+		k.renewed(m, r, sent, now)
 	case isUnknown(r.Err):
 		e.due = now.Add(k.renewAgain(e))
+		e.stampUnanswered(r.Err)
 		if e.fail(r.Err, true, sent, nil) {
 			k.news.add(e.id, false)
 		}
+	case isTooOld(r.Err):
+		k.stampRefused(m, r.Err, now)
 	default:
 		return k.lose(e, r.Err), true
 	}
@@ -225,19 +230,21 @@ func (k *Keeper) renewAgain(e *entry) time.Duration {
 	return time.Duration(float64(e.pause) * (1 + k.o.Random()) / 2)
 }
 
-func (k *Keeper) renewed(m renewal, g lock.Grant, sent, now time.Time) {
-	e := m.entry
+func (k *Keeper) renewed(m renewal, r lock.Result, sent, now time.Time) {
+	e, g := m.entry, r.Grant
+	stage, awaited := e.grant.Stage, e.awaited
 	if e.shorten && (!m.extension.Shorten || m.extension.TTL != e.terms.TTL) {
 		// The terms were shortened while this was under way: what it gained counts no more.
 		g.ValidUntil = earlier(g.ValidUntil, e.grant.ValidUntil)
 	} else {
 		e.shorten = false
 	}
-	e.grant, e.renewedAt = g, sent
+	e.grant, e.renewedAt, e.awaited = g, sent, r.Awaited
+	k.stamped(e, stage)
 	first := e.unanswered
 	k.answered(e)
 	recovered := e.recover()
-	if first || recovered {
+	if first || recovered || awaited != e.awaited {
 		k.news.add(e.id, false)
 	}
 	e.due = k.nextRenewal(e, sent, now, first || recovered)
