@@ -9,6 +9,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -39,7 +40,7 @@ type Write struct {
 	// N counts the writes of this proxy, from 1.
 	N        int
 	Method   string
-	Resource string // pods, distributedlocks, distributedlocks/status
+	Resource string // pods, jobs, distributedlocks, with their subresources: distributedlocks/status
 	Name     string
 }
 
@@ -164,13 +165,16 @@ func (d *delayed) WriteHeader(code int) {
 // Unwrap lets the reverse proxy flush.
 func (d *delayed) Unwrap() http.ResponseWriter { return d.ResponseWriter }
 
+// counted are the resources that conch changes to move a lock on.
+var counted = []string{"pods", "jobs", "distributedlocks"}
+
 func (p *APIProxy) count(r *http.Request) (Write, bool) {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return Write{}, false
 	}
 	_, path, namespaced := strings.Cut(r.URL.Path, "/namespaces/")
 	parts := strings.Split(path, "/")
-	if !namespaced || len(parts) < 3 || parts[1] != "pods" && parts[1] != "distributedlocks" {
+	if !namespaced || len(parts) < 3 || !slices.Contains(counted, parts[1]) {
 		return Write{}, false
 	}
 	p.mu.Lock()

@@ -164,7 +164,7 @@ func (t tick) stamp(g lock.Grant, to lock.Stage, ttl time.Duration, shorten bool
 	lost := &lock.LostError{Key: g.Key, Token: g.Token, Seen: t.view()}
 	switch {
 	case t.bearsGrant(g):
-		if g.Ordered && t.value.stage == lock.StageClaimed && to == lock.StageStarted && t.newest() > t.key.Tick {
+		if g.Ordered && !from.Begun() && t.value.stage == lock.StageClaimed && to == lock.StageStarted && t.newest() > t.key.Tick {
 			return lock.Grant{}, false, &lock.TooOldError{Key: g.Key, Why: lock.TooOldSuperseded, Seen: t.view()}
 		}
 	case !from.Begun(), t.entry.back == plainToken(owner, number):

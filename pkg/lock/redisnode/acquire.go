@@ -22,9 +22,12 @@ func (b *Backend) Acquire(ctx context.Context, r lock.Request) (lock.Acquired, e
 	if err := b.checkRequest(r); err != nil {
 		return lock.Acquired{}, err
 	}
+	if r.Key.Tick != 0 {
+		return b.acquireTick(ctx, r)
+	}
 	answer := b.main.do(ctx, []op{{
 		script:  acquireScript,
-		keys:    append(b.layout.keys(r.Key), b.layout.meta()),
+		keys:    append(b.layout.keys(r.Key), b.layout.meta(), b.layout.waiting(r.Key), b.layout.tickFence(r.Key)),
 		subject: string(r.Owner),
 		args: []any{string(r.Owner), milliseconds(r.TTL), int64(r.Floor), millisecondsUp(r.Settle.Delay), r.Settle.Home,
 			int64(r.Since), layoutVersion},
@@ -56,6 +59,9 @@ func (b *Backend) checkRequest(r lock.Request) error {
 	}
 	if r.Settle.Delay < 0 || r.Settle.Delay > lock.MaxTTL {
 		problems = append(problems, fmt.Errorf("settle delay %s: write between 0 and %s", r.Settle.Delay, lock.MaxTTL))
+	}
+	if r.Key.Tick != 0 && r.Since != 0 {
+		problems = append(problems, errors.New("since: a tick has no tenure to continue"))
 	}
 	return invalid(problems...)
 }

@@ -23,6 +23,7 @@ var (
 	_ lock.Notifier  = (*Backend)(nil)
 	_ lock.Describer = (*Backend)(nil)
 	_ lock.Announcer = (*Backend)(nil)
+	_ lock.Stamper   = (*Backend)(nil)
 )
 
 // New returns a backend. It does not connect; the first call does.
@@ -68,9 +69,15 @@ func checkTTL(ttl time.Duration) error {
 }
 
 // checkToken refuses a token that cannot be one of ours, such as the empty one.
-func checkToken(t lock.Token) error {
-	if _, _, ok := parseToken(string(t)); !ok {
-		return fmt.Errorf("token %q is not of the form owner#number", t)
+func checkToken(g lock.Grant) error {
+	if g.Key.Tick != 0 {
+		if _, _, _, ok := parseTickToken(string(g.Token)); !ok {
+			return fmt.Errorf("token %q is not of the form owner#number#stage", g.Token)
+		}
+		return nil
+	}
+	if _, _, ok := parseToken(string(g.Token)); !ok {
+		return fmt.Errorf("token %q is not of the form owner#number", g.Token)
 	}
 	return nil
 }

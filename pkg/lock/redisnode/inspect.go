@@ -17,6 +17,9 @@ func (b *Backend) Inspect(ctx context.Context, keys []lock.Key) ([]lock.View, er
 			return nil, err
 		}
 		ops[i] = op{script: inspectScript, keys: b.layout.keys(k), subject: b.layout.lock(k)}
+		if k.Tick != 0 {
+			ops[i] = b.tickOp(tickInspectScript, k, b.layout.lock(k))
+		}
 	}
 	views := make([]lock.View, 0, len(keys))
 	for len(views) < len(keys) {
@@ -32,8 +35,17 @@ func (b *Backend) Inspect(ctx context.Context, keys []lock.Key) ([]lock.View, er
 	return views, nil
 }
 
-// viewOf reads: state, type, value in our form, remaining time, highest fencing token, last owner, how that ended.
+// viewOf reads: state, type, value in our form, remaining time, highest fencing token, last owner, how that ended; of a tick also its
+// stage and the newest one that was started.
 func viewOf(k lock.Key, fields []string) lock.View {
+	v := anyView(k, fields)
+	if k.Tick != 0 {
+		return asTick(v, fields)
+	}
+	return v
+}
+
+func anyView(k lock.Key, fields []string) lock.View {
 	fields = append(fields, make([]string, max(0, 7-len(fields)))...)
 	v := lock.View{
 		Key: k, State: lock.ViewState(fields[0]), Highest: fencingToken(fields[4]),

@@ -2,6 +2,7 @@ package redisnode
 
 import (
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/conch-dev/conch/pkg/lock"
@@ -18,23 +19,43 @@ const rawMark = "}:raw:"
 type layout struct{ prefix string }
 
 func (l layout) lock(k lock.Key) string {
-	if k.Raw {
+	switch {
+	case k.Tick != 0:
+		return l.helper(k.Plain(), tickName(k))
+	case k.Raw:
 		return k.Name
 	}
 	return l.prefix + "{" + k.Encoded() + "}"
 }
 
 func (l layout) helper(k lock.Key, name string) string {
-	if k.Raw {
+	switch {
+	case k.Tick != 0:
+		return l.helper(k.Plain(), tickName(k)+":"+name)
+	case k.Raw:
 		return l.prefix + "{" + k.Name + rawMark + name
 	}
 	return l.lock(k) + ":" + name
 }
 
+func tickName(k lock.Key) string { return "tick:" + strconv.FormatInt(k.Tick, 10) }
+
 // keys are the KEYS of every script of a lock.
 func (l layout) keys(k lock.Key) []string {
 	return []string{l.lock(k), l.helper(k, "fence"), l.helper(k, "last")}
 }
+
+// tickKeys are the KEYS of every script of a tick.
+func (l layout) tickKeys(k lock.Key) []string {
+	plain := k.Plain()
+	return []string{l.lock(k), l.tickFence(plain), l.helper(plain, "tick:newest"), l.helper(k, "back"), l.helper(plain, "fence")}
+}
+
+// tickFence is shared by the ticks of a key.
+func (l layout) tickFence(k lock.Key) string { return l.helper(k, "tick:fence") }
+
+// waiting tells a holder that another home waits.
+func (l layout) waiting(k lock.Key) string { return l.helper(k, "waiting") }
 
 func (l layout) meta() string              { return l.prefix + "meta" }
 func (l layout) cluster(id string) string  { return l.prefix + "cluster:" + id }
@@ -50,15 +71,33 @@ func (l layout) keyOf(channel string) (lock.Key, bool) {
 	if !ok {
 		return lock.Key{}, false
 	}
-	if raw, ok := strings.CutSuffix(name, rawMark+"released"); ok {
-		return lock.Key{Name: raw, Raw: true}, true
+	name, ok = strings.CutSuffix(name, ":released")
+	if !ok {
+		return lock.Key{}, false
 	}
-	encoded, ok := strings.CutSuffix(name, "}:released")
+	name, minute := cutTick(name)
+	if raw, ok := strings.CutSuffix(name, strings.TrimSuffix(rawMark, ":")); ok {
+		return lock.Key{Name: raw, Raw: true, Tick: minute}, true
+	}
+	encoded, ok := strings.CutSuffix(name, "}")
 	if !ok {
 		return lock.Key{}, false
 	}
 	scoped, err := url.PathUnescape(encoded)
-	return lock.Key{Name: scoped}, err == nil
+	return lock.Key{Name: scoped, Tick: minute}, err == nil
+}
+
+// cutTick takes the tick off the end of a name. What stands before it ends a name, so a name that only looks like a tick keeps it.
+func cutTick(name string) (string, int64) {
+	i := strings.LastIndex(name, ":tick:")
+	if i < 0 {
+		return name, 0
+	}
+	minute, err := strconv.ParseUint(name[i+len(":tick:"):], 10, 63)
+	if head := name[:i]; err == nil && (strings.HasSuffix(head, "}") || strings.HasSuffix(head, "}:raw")) {
+		return head, int64(minute)
+	}
+	return name, 0
 }
 
 func escapeGlob(s string) string {

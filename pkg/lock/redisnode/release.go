@@ -2,6 +2,7 @@ package redisnode
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -10,8 +11,11 @@ import (
 
 // Release gives the key back if it still bears the whole token. See lock.Backend.
 func (b *Backend) Release(ctx context.Context, g lock.Grant, how lock.Leave) error {
-	if err := invalid(b.checkKey(g.Key), checkToken(g.Token), checkKeep(how.Keep)); err != nil {
+	if err := invalid(b.checkKey(g.Key), checkToken(g), checkKeep(g.Key, how.Keep)); err != nil {
 		return err
+	}
+	if g.Key.Tick != 0 {
+		return b.releaseTick(ctx, g, how)
 	}
 	answer := b.main.do(ctx, []op{{
 		script:  releaseScript,
@@ -38,19 +42,26 @@ func (b *Backend) Abandon(ctx context.Context, key lock.Key, owner lock.Owner) e
 	if err := invalid(b.checkKey(key), owner.Validate()); err != nil {
 		return err
 	}
-	answer := b.main.do(ctx, []op{{
+	o := op{
 		script:  abandonScript,
 		keys:    b.layout.keys(key),
 		subject: string(owner),
 		args:    []any{string(owner), b.layout.channel(key)},
-	}})[0]
+	}
+	if key.Tick != 0 {
+		o = b.tickOp(tickAbandonScript, key, string(owner), o.args...)
+	}
+	answer := b.main.do(ctx, []op{o})[0]
 	if answer.err != nil {
 		return unknown("abandon "+key.String(), answer.err)
 	}
 	return nil
 }
 
-func checkKeep(keep time.Duration) error {
+func checkKeep(k lock.Key, keep time.Duration) error {
+	if k.Tick != 0 && keep > 0 {
+		return errors.New("keep: a tick that is given back is free at once")
+	}
 	if keep < 0 || keep > lock.MaxTTL {
 		return fmt.Errorf("keep %s: write between 0 and %s", keep, lock.MaxTTL)
 	}

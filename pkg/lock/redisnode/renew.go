@@ -31,7 +31,7 @@ func (b *Backend) renewBatch(ctx context.Context, batch []lock.Extension) ([]loc
 	results := make([]lock.Result, len(batch))
 	ops, at := make([]op, 0, len(batch)), make([]int, 0, len(batch))
 	for i, x := range batch {
-		if err := invalid(b.checkKey(x.Grant.Key), checkToken(x.Grant.Token), checkTTL(x.TTL)); err != nil {
+		if err := invalid(b.checkExtension(x)); err != nil {
 			results[i].Err = &lock.UnknownError{Op: "renew " + x.Grant.Key.String(), Reason: lock.ReasonOther, Err: err}
 			continue
 		}
@@ -43,7 +43,7 @@ func (b *Backend) renewBatch(ctx context.Context, batch []lock.Extension) ([]loc
 	var failure error
 	answered := false
 	for i, answer := range b.renewals.do(ctx, ops) {
-		results[at[i]] = renewed(batch[at[i]], answer)
+		results[at[i]] = renewed("renew "+batch[at[i]].Grant.Key.String(), batch[at[i]], answer)
 		if answer.err != nil {
 			failure = answer.err
 		}
@@ -56,18 +56,23 @@ func (b *Backend) renewBatch(ctx context.Context, batch []lock.Extension) ([]loc
 }
 
 func (b *Backend) renewal(x lock.Extension) op {
+	if x.Grant.Key.Tick != 0 {
+		return b.tickRenewal(x)
+	}
 	return op{
 		script:  renewScript,
-		keys:    b.layout.keys(x.Grant.Key),
+		keys:    append(b.layout.keys(x.Grant.Key), b.layout.waiting(x.Grant.Key)),
 		subject: string(x.Grant.Token),
 		args:    []any{string(x.Grant.Token), milliseconds(x.TTL), flag(x.Shorten)},
 	}
 }
 
-func renewed(x lock.Extension, answer reply) lock.Result {
-	operation := "renew " + x.Grant.Key.String()
+func renewed(operation string, x lock.Extension, answer reply) lock.Result {
 	if answer.err != nil {
 		return lock.Result{Err: unknown(operation, answer.err)}
+	}
+	if x.Grant.Key.Tick != 0 {
+		return tickRenewed(operation, x, answer)
 	}
 	switch status := answer.fields[0]; status {
 	case "renewed":
@@ -75,7 +80,7 @@ func renewed(x lock.Extension, answer reply) lock.Result {
 		if !g.Valid(time.Now()) {
 			return lock.Result{Err: tooLate(operation, answer.sent)}
 		}
-		return lock.Result{Grant: g}
+		return lock.Result{Grant: g, Awaited: len(answer.fields) > 1}
 	case "lost":
 		return lock.Result{Err: lost(x.Grant, answer)}
 	default:

@@ -24,6 +24,24 @@ var abandonLua string
 //go:embed scripts/inspect.lua
 var inspectLua string
 
+//go:embed scripts/tick.lua
+var tickLua string
+
+//go:embed scripts/tickacquire.lua
+var tickAcquireLua string
+
+//go:embed scripts/tickstamp.lua
+var tickStampLua string
+
+//go:embed scripts/tickrelease.lua
+var tickReleaseLua string
+
+//go:embed scripts/tickabandon.lua
+var tickAbandonLua string
+
+//go:embed scripts/tickinspect.lua
+var tickInspectLua string
+
 //go:embed scripts/announce.lua
 var announceLua string
 
@@ -34,6 +52,12 @@ var (
 	abandonScript  = newScript(commonLua + abandonLua)
 	inspectScript  = newScript(commonLua + inspectLua)
 	announceScript = newScript(announceLua)
+
+	tickAcquireScript = newScript(commonLua + tickLua + tickAcquireLua)
+	tickStampScript   = newScript(commonLua + tickLua + tickStampLua)
+	tickReleaseScript = newScript(commonLua + tickLua + tickReleaseLua)
+	tickAbandonScript = newScript(commonLua + tickLua + tickAbandonLua)
+	tickInspectScript = newScript(commonLua + tickLua + tickInspectLua)
 )
 
 // script is a program and the name under which a server that ran it before knows it. All of ours may run twice with one effect.

@@ -1,4 +1,4 @@
--- KEYS: lock, fence, last, meta. ARGV: tag, owner, ttl, floor, delay, home, since, layout
+-- KEYS: lock, fence, last, meta, waiting, tick:fence. ARGV: tag, owner, ttl, floor, delay, home, since, layout
 -- Answers: granted | again (token, before, start after, ignored fencing token), held | lost (view), layout (version).
 master_only()
 local owner, ttl, floor = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -27,7 +27,11 @@ if seen.owner == owner then
   return {ARGV[1], 'again', seen.value, last.before, start_after(notBefore, settles), ''}
 end
 if since > 0 and (seen.state ~= 'Free' or highest > since) then return refuse('lost', seen, last) end
-if seen.state ~= 'Free' then return refuse('held', seen, last) end
+if seen.state ~= 'Free' then
+  -- A holder of another home is told that somebody waits, when it renews.
+  if seen.state == 'Held' and home ~= '' and not begins(seen.owner, home) then redis.pcall('SET', KEYS[5], home, 'PX', AWAITED) end
+  return refuse('held', seen, last)
+end
 
 -- How the tenure before ended. Without either helper there was none, unless the caller knows better.
 local before = ending(seen, last)
@@ -44,7 +48,10 @@ if since == 0 and delay > 0 and before ~= 'None' and before ~= 'Released' then
   notBefore, settles = math.max(notBefore, from + delay), whom
 end
 
-local fence = math.max(highest + 1, since + 1, floor, t)
+-- One order for the key and its ticks, so that what is guarded by fencing tokens may see both.
+local ticks = redis.pcall('GET', KEYS[6])
+ticks = type(ticks) == 'string' and fencing(ticks, t + AHEAD) or 0
+local fence = math.max(highest + 1, ticks + 1, since + 1, floor, t)
 local token = owner .. '#' .. int(fence)
 if not layout then redis.call('HSET', KEYS[4], 'layout', ARGV[8]) end
 redis.call('HSET', LAST, 'owner', owner, 'fence', int(fence), 'validUntil', int(t + ttl), 'ended', '', 'foreign', '',

@@ -4,6 +4,7 @@ local LOCK, FENCE, LAST = KEYS[1], KEYS[2], KEYS[3]
 local DAY = 24 * 3600 * 1000
 local REMEMBER = string.format('%.0f', 30 * DAY) -- after the last use
 local AHEAD = 365 * DAY -- a stored fencing token further ahead of the clock than this is ignored
+local AWAITED = '10000' -- how long a contender that was refused counts as waiting
 local MAX_DIGITS = 16 -- 2^53 has that many; beyond it Lua's numbers lose units
 
 local function int(n) return string.format('%.0f', n) end
