@@ -79,6 +79,8 @@ func (s Snapshot) shouldEnd(now time.Time, h Candidate, found bool) (Reason, str
 func (s Snapshot) oughtToEnd(now time.Time, h Candidate) (Reason, string) {
 	lock, st := s.Lock, s.Status
 	switch {
+	case h.TickReplaced:
+		return HandOver, "a newer scheduled run waits in another cluster"
 	case lock.Refused != "" && !h.Active():
 		return Blocked, lock.Refused
 	case h.TickWithdrawn:

@@ -163,8 +163,10 @@ type Candidate struct {
 	Done bool
 	// TickPending is true while a scheduled run has not been claimed for this cluster: it neither contends
 	// nor starts. TickWithdrawn is true where it will not run here, so that its tenure ends.
+	// TickReplaced is true where a newer run of another cluster takes its place.
 	TickPending   bool
 	TickWithdrawn bool
+	TickReplaced  bool
 }
 
 // Eligible reports whether the candidate could start if it had the lock.

@@ -114,6 +114,8 @@ type TickSnapshot struct {
 	Store   TickStore
 	Note    TickNote
 	Tenure  Tenure
+	// Awaited is true while it holds and a candidate of another cluster waits for the lock.
+	Awaited bool
 }
 
 // TickActionKind names the one effect of a decision about a tick.
@@ -147,9 +149,10 @@ type TickDecision struct {
 	// Note replaces the snapshot's, once the effect has succeeded.
 	Note TickNote
 	// Pending keeps the Job from contending for the plain lock or, if it has that, from being started.
-	// Withdrawn ends its tenure.
+	// Withdrawn ends its tenure, and Replaced does so for a newer run of another cluster.
 	Pending   bool
 	Withdrawn bool
+	Replaced  bool
 	Reason    Reason
 	Message   string
 	Revisit   time.Duration

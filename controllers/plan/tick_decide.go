@@ -202,3 +202,12 @@ func (d TickDecision) until(now, at time.Time) TickDecision {
 	d.Revisit = Decision{Revisit: d.Revisit}.until(now, at).Revisit
 	return d
 }
+
+// Cleared reports whether the holder may be started now, as far as the lock is concerned.
+func (s Snapshot) Cleared(now time.Time) bool {
+	if s.Status.State != Held || !s.Status.Ours(s.Self.Cluster) || now.Before(s.Status.NotBefore) || !s.mayStart(now) {
+		return false
+	}
+	_, other := s.otherActive(now, s.Status.Holder.UID)
+	return !other
+}

@@ -10,7 +10,7 @@ func (s TickSnapshot) running(now time.Time) TickDecision {
 		return s.alone(now)
 	case s.Tenure.Holding:
 		d := s.idle(TickStarted, "it runs")
-		d.Pending, d.Withdrawn = false, gone
+		d.Pending, d.Withdrawn, d.Replaced = false, gone, s.Policy == Replace && s.Awaited
 		return d
 	case s.Job.works():
 		return s.idle(TickLost, "it runs without its lock and is being stopped").until(now, now.Add(tickLook))
@@ -55,8 +55,11 @@ func (s TickSnapshot) tenure() Snapshot {
 	if s.ran() {
 		st.StartedAt = s.Note.At
 	}
-	if s.Note.Outcome == Halting {
+	switch {
+	case s.Note.Outcome == Halting:
 		st.State, st.Ending = Fencing, s.Note.Why
+	case s.Lock.Gone && s.ran():
+		st.State, st.Ending = Fencing, LockDeleted // there is no status to say so
 	}
 	store := Store{
 		Phase: s.Store.Phase, Owner: s.Store.Owner, Token: s.Store.Token, FencingToken: s.Store.FencingToken,
