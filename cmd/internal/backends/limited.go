@@ -21,6 +21,7 @@ var (
 	_ lock.Notifier  = (*limited)(nil)
 	_ lock.Describer = (*limited)(nil)
 	_ lock.Announcer = (*limited)(nil)
+	_ lock.Stamper   = (*limited)(nil)
 )
 
 // Acquire is that of the backend, within the limit.
@@ -40,4 +41,10 @@ func (l *limited) Renew(ctx context.Context, extensions []lock.Extension) []lock
 		within[i] = e
 	}
 	return l.Backend.Renew(ctx, within)
+}
+
+// Stamp is that of the backend, within the limit.
+func (l *limited) Stamp(ctx context.Context, g lock.Grant, stage lock.Stage) (lock.Grant, error) {
+	g.TTL = min(g.TTL, l.max)
+	return l.Backend.Stamp(ctx, g, stage)
 }

@@ -97,6 +97,9 @@ func (s *space) do(args ...any) any {
 }
 
 func (s *space) name(k lock.Key) string {
+	if k.Tick != 0 {
+		return s.helper(k.Plain(), fmt.Sprint("tick:", k.Tick))
+	}
 	if k.Raw {
 		return k.Name
 	}
@@ -208,4 +211,9 @@ func (c *travel) moved(g lock.Grant) lock.Grant {
 		g.ValidUntil = g.ValidUntil.Add(c.ahead)
 	}
 	return g
+}
+
+func (c *travel) Stamp(ctx context.Context, g lock.Grant, stage lock.Stage) (lock.Grant, error) {
+	stamped, err := c.Backend.Stamp(ctx, g, stage)
+	return c.moved(stamped), err
 }

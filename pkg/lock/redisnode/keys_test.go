@@ -10,14 +10,24 @@ import (
 var awkward = []string{
 	"a", "a:fence", "a:last", "a:released", "a}", "{a", "{a}", "a{b}c", "{}x", "}{", "%7Ba", "a b", "a\n", "\x00", "raw", "a}:raw", "a}:raw:fence",
 	"a}:fence", "meta", "cluster:id", "ä", "\u202eabc", "*", "[x]", "a:raw:released", "}:raw:released", "a}:released",
+	"a:tick:7", "a}:tick:7", "a}:raw:tick:7", "a}:tick:7:released", "a}:raw:tick:7:released", "a}:tick:fence", "tick:newest", "a:waiting",
 }
 
 func allKeys() []lock.Key {
 	var keys []lock.Key
 	for _, name := range awkward {
-		keys = append(keys, lock.Key{Name: name}, lock.Key{Name: name, Raw: true})
+		plain, raw := lock.Key{Name: name}, lock.Key{Name: name, Raw: true}
+		keys = append(keys, plain, raw, plain.At(7), raw.At(7), plain.At(77))
 	}
 	return keys
+}
+
+// namesOf are the names that only k has. Those that the ticks of a key share stand with the plain one.
+func namesOf(l layout, k lock.Key) []string {
+	if k.Tick != 0 {
+		return []string{l.lock(k), l.helper(k, "back"), l.channel(k)}
+	}
+	return append(l.keys(k), l.waiting(k), l.tickFence(k), l.helper(k, "tick:newest"), l.channel(k))
 }
 
 func TestChannelsNameTheirKey(t *testing.T) {
@@ -40,7 +50,7 @@ func TestNoTwoKeysShareAnything(t *testing.T) {
 	l := layout{prefix: "conch:"}
 	owners := map[string]lock.Key{}
 	for _, k := range allKeys() {
-		for _, name := range l.keys(k) {
+		for _, name := range namesOf(l, k) {
 			if other, taken := owners[name]; taken {
 				t.Errorf("%+v and %+v share %q", k, other, name)
 			}

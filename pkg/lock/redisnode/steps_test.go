@@ -75,8 +75,12 @@ func (s *space) everyCall(g lock.Grant) map[string]error {
 	_, inspected := s.Inspect(s.Context(), []lock.Key{key})
 	_, announced := s.Announce(s.Context(), "id", "nonce", false)
 	_, described := s.Describe(s.Context())
+	_, tick := s.Acquire(s.Context(), tickOf(ann))
+	claim := lock.Grant{Key: tickOf(ann).Key, Owner: ann, Token: "t#1#started", TTL: ttl}
+	_, stamped := s.Stamp(s.Context(), claim, lock.StageStarted)
 	return map[string]error{
 		"acquire": acquired, "inspect": inspected, "announce": announced, "describe": described, "renew": s.renew(g),
+		"tick": tick, "stamp": stamped, "put back": s.Release(s.Context(), claim, lock.Leave{PutBack: true}),
 		"release": s.Release(s.Context(), g, lock.Leave{}), "abandon": s.Abandon(s.Context(), key, ann),
 	}
 }
