@@ -32,7 +32,6 @@ func newCron(name string) cron {
 
 func (c cron) at(minute int) time.Time    { return c.base.Add(time.Duration(minute) * time.Minute) }
 func (c cron) job(minute int) string      { return fmt.Sprintf("%s-%d", c.name, c.at(minute).Unix()/60) }
-func (c cron) minuteOf(pod string) string { return strings.Join(strings.Split(pod, "-")[:2], "-") }
 
 // cronJob creates a CronJob and its lock.
 func (s *side) cronJob(c cron, policy batchv1.ConcurrencyPolicy, mods ...func(*batchv1.CronJobSpec)) *batchv1.CronJob {
@@ -151,4 +150,15 @@ func (w *world) tickStarts() map[string]int {
 		out[job] = len(of)
 	}
 	return out
+}
+
+func deleting(p metav1.DeletionPropagation) client.DeleteOption { return client.PropagationPolicy(p) }
+
+func contains(all []string, one string) bool {
+	for _, s := range all {
+		if s == one {
+			return true
+		}
+	}
+	return false
 }
