@@ -7,6 +7,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,8 +31,8 @@ func newCron(name string) cron {
 	return cron{name: name, lock: naming.Lock("CronJob", name), base: time.Now().UTC().Truncate(time.Minute).Add(-10 * time.Minute)}
 }
 
-func (c cron) at(minute int) time.Time    { return c.base.Add(time.Duration(minute) * time.Minute) }
-func (c cron) job(minute int) string      { return fmt.Sprintf("%s-%d", c.name, c.at(minute).Unix()/60) }
+func (c cron) at(minute int) time.Time { return c.base.Add(time.Duration(minute) * time.Minute) }
+func (c cron) job(minute int) string   { return fmt.Sprintf("%s-%d", c.name, c.at(minute).Unix()/60) }
 
 // cronJob creates a CronJob and its lock.
 func (s *side) cronJob(c cron, policy batchv1.ConcurrencyPolicy, mods ...func(*batchv1.CronJobSpec)) *batchv1.CronJob {
@@ -161,4 +162,12 @@ func contains(all []string, one string) bool {
 		}
 	}
 	return false
+}
+
+func names(pods []corev1.Pod) []string {
+	var out []string
+	for _, p := range pods {
+		out = append(out, p.Name)
+	}
+	return out
 }

@@ -106,7 +106,7 @@ func TestATickThatLosesItsLockIsNotRunAgain(t *testing.T) {
 	c := w.pairOf("report", batchv1.ForbidConcurrent)
 	w.east.tick(c, 0)
 	w.east.jobRuns(c.lock, c.job(0), 1)
-	w.redis.Do(t, "SET", "conch:{"+w.keyOf(c.lock)+"}", "somebody/else#9999999999999", "PX", "4000")
+	w.redis.Do(t, "SET", w.keyOf(c.lock), "somebody/else#9999999999999", "PX", "4000")
 	w.east.comesTo(c, 0, "failed LostAfterStart")
 	w.Eventually(func() string { return w.east.jobReads(c.job(0)) }, within, look).Should(Equal("gone"))
 	w.Eventually(func() int { return w.east.eventsOn("CronJob")["TickLost"] }, within, look).Should(BeNumerically(">=", 1))
