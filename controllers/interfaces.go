@@ -13,6 +13,7 @@ type Keeper interface {
 	Adopt(g lock.Grant, t keeper.Terms)
 	Retime(id keeper.ID, t keeper.Terms, shorten bool)
 	Release(id keeper.ID, how lock.Leave)
+	Stamp(id keeper.ID, stage lock.Stage)
 	AbandonFor(id keeper.ID, ttl time.Duration)
 	Forget(id keeper.ID)
 	State(id keeper.ID) (keeper.State, bool)

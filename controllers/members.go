@@ -51,7 +51,8 @@ func (p *pass) mustList(c *plan.Candidate) bool {
 	if p.isHolder(types.UID(c.UID)) {
 		return p.status.State == plan.Fencing
 	}
-	return c.Active() || c.Kind == plan.KindJob && c.Busy
+	halting := p.terms.lock.Gone || p.notes[c.UID].note.Outcome == plan.Halting
+	return c.Active() || c.Kind == plan.KindJob && (c.Busy || halting)
 }
 
 // listMembers asks the API server itself, without a resourceVersion.

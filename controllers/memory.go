@@ -34,6 +34,10 @@ type memory struct {
 	backOff map[string]backOff
 	// unready is since when a candidate has not been running steadily.
 	unready map[types.UID]time.Time
+	// ticks are the entries of scheduled runs, by the UID of the Job, and unseen the Jobs that this process
+	// resumed and has watched since, without a sign of a process.
+	ticks  map[string]tickEntry
+	unseen map[types.UID]bool
 	// terms are the effective values of the newest pass, for when the object is gone.
 	terms *terms
 	// last is the status of the newest pass that had an object, and orphan the one that takes its
@@ -119,7 +123,8 @@ func (m *memories) of(name types.NamespacedName) *memory {
 	mem, ok := m.m[name]
 	if !ok {
 		mem = &memory{
-			leaving:  map[keeper.ID]string{},
+			leaving: map[keeper.ID]string{},
+			ticks:   map[string]tickEntry{}, unseen: map[types.UID]bool{},
 			vanished: map[types.UID]time.Time{}, unlabelled: map[types.UID]time.Time{}, backOff: map[string]backOff{},
 			unready: map[types.UID]time.Time{},
 			heard:   map[types.UID]heartbeat{}, told: map[string]struct{}{},

@@ -39,6 +39,9 @@ type pass struct {
 	mistaken []*corev1.Pod
 	// lineages are the workloads of the candidates, by the UID of the candidate.
 	lineages map[string]lineage
+	// notes are the scheduled runs that the status knows, by the UID of the Job, and ticks those of this pass.
+	notes map[string]noted
+	ticks []*tickRun
 	// again asks for another pass after this long, where no watch or keeper tells of what happened.
 	again time.Duration
 	// steadyAt is when the first candidate that was restarted counts as running again; zero if none was.
@@ -67,6 +70,9 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*p
 	}
 	p.adoptOrphan()
 	if err := p.readHolder(ctx); err != nil {
+		return nil, err
+	}
+	if err := p.readTicks(ctx); err != nil {
 		return nil, err
 	}
 	p.forgetGone()
@@ -98,7 +104,7 @@ func (p *pass) readLock(ctx context.Context) error {
 		p.lock = &l
 		p.terms = p.r.termsOf(&l)
 		p.mem.terms = &p.terms
-		p.status = readStatus(&l)
+		p.status, p.notes = readStatus(&l), readNotes(&l, p.r.opts.Cluster)
 		p.mem.last, p.mem.orphan = p.status, plan.Status{}
 	}
 	p.keeper = p.r.opts.Keepers[p.terms.backend]

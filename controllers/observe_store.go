@@ -48,7 +48,7 @@ func (p *pass) translate(st plan.Store, state keeper.State) plan.Store {
 	g := state.Acquired.Grant
 	st.Phase = phaseOf(state.Phase)
 	st.Owner, st.Token, st.FencingToken = string(state.ID.Owner), string(g.Token), int64(g.FencingToken)
-	st.ValidUntil, st.GrantedAt, st.Unanswered = g.ValidUntil, state.GrantedAt, state.ErrSince
+	st.ValidUntil, st.GrantedAt, st.Unanswered, st.Awaited = g.ValidUntil, state.GrantedAt, state.ErrSince, state.Awaited
 	if wait := state.Acquired.StartAfter; wait > 0 {
 		st.NotBefore = state.GrantedAt.Add(wait)
 	}

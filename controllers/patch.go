@@ -57,6 +57,7 @@ func (p *pass) patchTarget(ctx context.Context, snap plan.Snapshot, a plan.Actio
 		p.again = atOnce // what kept this from being written decides what comes next
 		return nil
 	}
+	p.noteStart(a)
 	if job != nil {
 		return p.patchJob(ctx, job, snap.Status, a)
 	}

@@ -20,7 +20,7 @@ import (
 // +kubebuilder:rbac:groups=apps,resources=replicasets;controllerrevisions,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apps,resources=replicasets/scale,verbs=patch
 // +kubebuilder:rbac:groups=apps,resources=deployments;statefulsets,verbs=get
-// +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;patch;delete
 // +kubebuilder:rbac:groups=batch,resources=jobs/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
@@ -87,6 +87,7 @@ type Reconciler struct {
 	started  time.Time
 	memories *memories
 	graves   *graves
+	endings  *endings
 	index    *keepIndex
 }
 
@@ -101,7 +102,7 @@ func New(o Options) (*Reconciler, error) {
 	}
 	return &Reconciler{
 		opts: o, now: now, started: now(),
-		memories: newMemories(), graves: newGraves(now), index: newKeepIndex(),
+		memories: newMemories(), graves: newGraves(now), endings: newEndings(now), index: newKeepIndex(),
 	}, nil
 }
 
@@ -115,9 +116,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	p.keep(ctx)
+	p.keepTicks()
+	p.decideTicks()
 	snap := p.snapshot()
 	dec := plan.Decide(r.now(), snap)
 	err = p.act(ctx, snap, dec)
+	if err == nil {
+		err = p.actTicks(ctx, dec)
+	}
 	if err == nil {
 		err = p.report(ctx, snap, dec)
 	}
@@ -128,6 +134,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if p.again > 0 {
 		dec.Revisit = p.again
 	}
+	dec.Revisit = p.nextTick(dec.Revisit)
 	if steady := p.steadyAt.Sub(r.now()); steady > 0 && (dec.Revisit == 0 || steady < dec.Revisit) {
 		dec.Revisit = steady
 	}
@@ -146,8 +153,8 @@ func outdated(ctx context.Context, err error) (ctrl.Result, error) {
 
 // settleMemory drops what is remembered of a lock that is gone and has nothing left to end.
 func (p *pass) settleMemory(name types.NamespacedName) {
-	if p.lock == nil && p.mem.attempt == nil && p.mem.kept == nil && len(p.mem.leaving) == 0 && p.mem.orphan.State == "" &&
-		p.mem.missingSince.IsZero() {
+	if p.lock == nil && p.mem.attempt == nil && p.mem.kept == nil && len(p.mem.leaving) == 0 && len(p.mem.ticks) == 0 &&
+		p.mem.orphan.State == "" && p.mem.missingSince.IsZero() {
 		p.r.memories.drop(name)
 	}
 }

@@ -28,6 +28,7 @@ func (p *pass) report(ctx context.Context, snap plan.Snapshot, dec plan.Decision
 	}
 	next := p.lock.DeepCopy()
 	p.fillStatus(&next.Status, snap, dec)
+	p.fillTicks(&next.Status)
 	if equality.Semantic.DeepEqual(p.lock.Status, next.Status) {
 		return nil
 	}
@@ -36,6 +37,7 @@ func (p *pass) report(ctx context.Context, snap plan.Snapshot, dec plan.Decision
 	}
 	p.closed(snap.Status, dec.Status)
 	p.told(ctx, snap.Status, dec)
+	p.tellTicks(ctx)
 	return nil
 }
 

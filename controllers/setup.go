@@ -50,8 +50,15 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, new
 	if _, err := pods.AddEventHandler(r.graves.handler()); err != nil {
 		return fmt.Errorf("watch the deletion of pods: %w", err)
 	}
+	jobs, err := mgr.GetCache().GetInformer(ctx, &batchv1.Job{})
+	if err != nil {
+		return fmt.Errorf("watch Jobs: %w", err)
+	}
+	if _, err := jobs.AddEventHandler(r.endings.handler()); err != nil {
+		return fmt.Errorf("watch the deletion of Jobs: %w", err)
+	}
 	// Read in every pass, and so that their caches are filled before the first one.
-	for _, o := range []client.Object{replicaSet(), &appsv1.ControllerRevision{}} {
+	for _, o := range []client.Object{replicaSet(), &appsv1.ControllerRevision{}, &batchv1.CronJob{}} {
 		if _, err := mgr.GetCache().GetInformer(ctx, o); err != nil {
 			return fmt.Errorf("watch the versions of workloads: %w", err)
 		}

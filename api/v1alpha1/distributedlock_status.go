@@ -213,25 +213,68 @@ type Tenure struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// Tick is one scheduled run of a CronJob.
+// Tick is one scheduled run of a CronJob, as far as this cluster has to do with it.
 type Tick struct {
 	// scheduledAt is the minute that the schedule names, in UTC.
 	ScheduledAt metav1.Time `json:"scheduledAt"`
 
-	// cluster is where the run was started or claimed.
+	// cluster is where the run was started: here, or in the cluster that ran it
+	// while it was skipped here. Empty where nobody is known to have run it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Cluster string `json:"cluster,omitempty"`
 
-	// job is the name of the Job.
+	// cronJob is the name of the CronJob.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	CronJob string `json:"cronJob,omitempty"`
+
+	// job is the name of this cluster's Job.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Job string `json:"job,omitempty"`
 
-	// outcome is claimed, started, succeeded, failed or skipped.
+	// uid is the Job's UID.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=128
+	UID types.UID `json:"uid,omitempty"`
+
+	// outcome is started, stopping, waiting (it was put back), succeeded, failed
+	// or skipped.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	Outcome string `json:"outcome,omitempty"`
+
+	// reason is why, in one word.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	Reason string `json:"reason,omitempty"`
+
+	// message says the same in a sentence.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+
+	// token is what stands in Redis for a run of this cluster; its fencing token
+	// and its owner are part of it.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Token string `json:"token,omitempty"`
+
+	// fencingToken is the run's fencing token. A whole number.
+	// +optional
+	FencingToken int64 `json:"fencingToken,omitempty"`
+
+	// startedAt is when the run was recorded as started; RFC 3339 with
+	// microseconds.
+	// +optional
+	StartedAt *metav1.MicroTime `json:"startedAt,omitempty"`
+
+	// spent is the fencing token of a start that came to nothing, so that the
+	// run was put back.
+	// +optional
+	Spent int64 `json:"spent,omitempty"`
 }
 
 // Effective is the values in force for a lock. People read it; conch itself computes them anew.

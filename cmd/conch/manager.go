@@ -70,9 +70,10 @@ func cacheOptions(s settings.Settings) (cache.Options, error) {
 	o := cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Pod{}:  selected,
-			&batchv1.Job{}: selected,
-			replicaSets:    selected,
+			&corev1.Pod{}:      selected,
+			&batchv1.Job{}:     selected,
+			replicaSets:        selected,
+			&batchv1.CronJob{}: {Transform: withoutTemplate},
 			&appsv1.ControllerRevision{}: {
 				Label: selected.Label, Transform: withoutData,
 			},
@@ -94,6 +95,14 @@ func cacheOptions(s settings.Settings) (cache.Options, error) {
 func withoutData(o any) (any, error) {
 	if rev, ok := o.(*appsv1.ControllerRevision); ok {
 		rev.Data, rev.ManagedFields = runtime.RawExtension{}, nil
+	}
+	return o, nil
+}
+
+// withoutTemplate keeps the rules of a schedule and drops what it makes Jobs of.
+func withoutTemplate(o any) (any, error) {
+	if cron, ok := o.(*batchv1.CronJob); ok {
+		cron.Spec.JobTemplate, cron.ManagedFields = batchv1.JobTemplateSpec{}, nil
 	}
 	return o, nil
 }

@@ -79,8 +79,12 @@ func (s Snapshot) shouldEnd(now time.Time, h Candidate, found bool) (Reason, str
 func (s Snapshot) oughtToEnd(now time.Time, h Candidate) (Reason, string) {
 	lock, st := s.Lock, s.Status
 	switch {
+	case h.TickReplaced:
+		return HandOver, "a newer scheduled run waits in another cluster"
 	case lock.Refused != "" && !h.Active():
 		return Blocked, lock.Refused
+	case h.TickWithdrawn:
+		return TickElsewhere, "its scheduled run is not, or no longer, this cluster's"
 	case !s.Self.Contending && s.Store.Awaited:
 		return Draining, "this cluster hands its locks over (contend: false), and another one waits"
 	case s.bypassed(h) && !now.Before(h.BackOffUntil):

@@ -162,8 +162,11 @@ type Candidate struct {
 	// Done is true for a workload that asks for no marked pods: scaled to 0, or its mark was taken off.
 	Done bool
 	// TickPending is true while a scheduled run has not been claimed for this cluster: it neither contends
-	// nor starts.
-	TickPending bool
+	// nor starts. TickWithdrawn is true where it will not run here, so that its tenure ends.
+	// TickReplaced is true where a newer run of another cluster takes its place.
+	TickPending   bool
+	TickWithdrawn bool
+	TickReplaced  bool
 }
 
 // Eligible reports whether the candidate could start if it had the lock.

@@ -20,6 +20,22 @@ import (
 // of one Job are one tenure.
 func (s *side) job(lock, name string, mods ...func(*batchv1.JobSpec)) *batchv1.Job {
 	s.w.t.Helper()
+	j := &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: s.w.ns, Name: name,
+			Labels:      map[string]string{lockv1alpha1.LabelSingleton: "exclusive"},
+			Annotations: map[string]string{lockv1alpha1.AnnotationLock: lock},
+		},
+		Spec: s.jobSpec(lock),
+	}
+	for _, mod := range mods {
+		mod(&j.Spec)
+	}
+	s.w.Expect(s.client.Create(s.w.t.Context(), j)).To(Succeed())
+	return j
+}
+
+func (s *side) jobSpec(lock string) batchv1.JobSpec {
 	t := s.template(lock, "exclusive", s.w.worker, "exclusive", "-ledger", s.w.ledger.Path())
 	delete(t.Labels, lockv1alpha1.LabelSingleton) // conch marks the pods when it resumes the Job
 	t.Annotations = nil
@@ -27,19 +43,7 @@ func (s *side) job(lock, name string, mods ...func(*batchv1.JobSpec)) *batchv1.J
 	t.Spec.Containers[0].Env = append(t.Spec.Containers[0].Env, corev1.EnvVar{Name: "CONCH_TENURE", ValueFrom: &corev1.EnvVarSource{
 		FieldRef: &corev1.ObjectFieldSelector{FieldPath: fmt.Sprintf("metadata.labels['%s']", batchv1.ControllerUidLabel)},
 	}})
-	j := &batchv1.Job{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: s.w.ns, Name: name,
-			Labels:      map[string]string{lockv1alpha1.LabelSingleton: "exclusive"},
-			Annotations: map[string]string{lockv1alpha1.AnnotationLock: lock},
-		},
-		Spec: batchv1.JobSpec{Template: t, Suspend: ptr.To(true), PodReplacementPolicy: ptr.To(batchv1.Failed), BackoffLimit: ptr.To[int32](0)},
-	}
-	for _, mod := range mods {
-		mod(&j.Spec)
-	}
-	s.w.Expect(s.client.Create(s.w.t.Context(), j)).To(Succeed())
-	return j
+	return batchv1.JobSpec{Template: t, Suspend: ptr.To(true), PodReplacementPolicy: ptr.To(batchv1.Failed), BackoffLimit: ptr.To[int32](0)}
 }
 
 // runFor makes the process of a Job's pods end by itself.
