@@ -157,3 +157,23 @@ const (
 	// ReasonClusterIdentityConflict: another cluster does; nothing is taken, started or given back.
 	ReasonClusterIdentityConflict = "ClusterIdentityConflict"
 )
+
+// Reasons in status.recentTicks: why a scheduled run was started, ended or skipped here.
+const (
+	// ReasonClaimed: this cluster has claimed the run and has not started it yet.
+	ReasonClaimed = "Claimed"
+	// ReasonRunsElsewhere: another cluster has started the run, so this one deleted its Job.
+	ReasonRunsElsewhere = "RunsElsewhere"
+	// ReasonSuperseded: under Forbid or Replace a newer run was started before.
+	ReasonSuperseded = "Superseded"
+	// ReasonTooOld: the run is more than a day old; whether it ran may be forgotten by now.
+	ReasonTooOld = "TooOld"
+	// ReasonStartingDeadlineExceeded: the CronJob's startingDeadlineSeconds were over before the run could start.
+	ReasonStartingDeadlineExceeded = "StartingDeadlineExceeded"
+	// ReasonLostAfterStart: the lock was lost while the run was under way; it was stopped and is not run again.
+	ReasonLostAfterStart = "LostAfterStart"
+	// ReasonJobDeleted: somebody deleted the Job of the run.
+	ReasonJobDeleted = "JobDeleted"
+	// ReasonEnded: the Job came to its end.
+	ReasonEnded = "Ended"
+)
