@@ -64,6 +64,8 @@ func (p *pass) fillTicks(s *lockv1alpha1.DistributedLockStatus) {
 			continue
 		}
 		changed = true
+		// Whoever knows of a later acquisition than the store does notices that it lost data.
+		s.HighestSeen = max(s.HighestSeen, run.snap.Store.FencingToken, run.snap.Store.Seen.FencingToken, run.dec.Note.FencingToken)
 		ticks = slices.DeleteFunc(ticks, func(t lockv1alpha1.Tick) bool { return t.UID == types.UID(run.uid) })
 		if run.dec.Note != (plan.TickNote{}) {
 			ticks = append(ticks, p.tickLine(run))

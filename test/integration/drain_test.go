@@ -35,7 +35,7 @@ func TestADrainedClusterHandsOverWhatAnotherOneWaitsForAndKeepsTheRest(t *testin
 	// Nothing new is taken either.
 	w.east.newLock("new")
 	w.east.exclusive("new", 1)
-	w.east.says("new", lockv1alpha1.ConditionReady, "False Draining")
+	w.east.says("new", lockv1alpha1.ConditionHeld, "False Draining")
 	ledger.Verdict(t, w.ledger)
 }
 

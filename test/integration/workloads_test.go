@@ -155,13 +155,5 @@ func TestWhatPoliciesCannotSeeIsToldOnTheWorkload(t *testing.T) {
 	for _, reason := range []string{"LockCreated", "DrainBlocked", "ReplicasWait", "GraceCut"} {
 		w.Eventually(func() []string { return w.east.told("Deployment", "web", reason) }, within, look).Should(HaveLen(1), reason)
 	}
-	plain := w.east.template("plain", "", "sleep", "3600")
-	plain.Labels, plain.Annotations = map[string]string{"app": "plain"}, nil
-	w.Expect(w.east.client.Create(t.Context(), &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "misspelt", Annotations: map[string]string{"conch.dev/singelton": "exclusive"}},
-		Spec:       appsv1.DeploymentSpec{Replicas: ptr.To[int32](0), Template: plain, Selector: &metav1.LabelSelector{MatchLabels: plain.Labels}},
-	})).To(Succeed())
-	w.Eventually(func() []string { return w.east.told("Deployment", "misspelt", "UnknownMark") }, within, look).
-		Should(ConsistOf(ContainSubstring("did you mean conch.dev/singleton?")))
 	ledger.Verdict(t, w.ledger)
 }

@@ -38,6 +38,12 @@ var claimClauses = []clause{
 		t.higher(first, plain)
 		t.higher(plain, t.claim(t.of(cleo, 2)))
 	})},
+	{"whoever saw the fencing token of a tick finds no data lost under the plain key", ticking(func(t *ticker) {
+		seen := t.claim(t.of(ann, 0)).FencingToken
+		r := settling(cleo, afar)
+		r.Floor = seen + 1
+		t.ended(t.acquire(r), lock.EndedNone, 0)
+	})},
 	{"a claim that ran out is taken over, and its owner can neither renew nor start", ticking(func(t *ticker) {
 		old := t.claim(t.of(ann, 0))
 		t.Advance(ttl + time.Millisecond)

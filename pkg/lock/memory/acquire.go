@@ -87,7 +87,7 @@ func (e *entry) acquire(now time.Time, r lock.Request) (lock.Acquired, error) {
 func (e *entry) take(now time.Time, r lock.Request, highest lock.FencingToken) {
 	last := e.past()
 	before := e.ending()
-	if highest < r.Floor-1 || (before == lock.EndedNone && highest > 0) {
+	if max(highest, e.book.highest(now)) < r.Floor-1 || (before == lock.EndedNone && highest > 0) {
 		before = lock.EndedForgotten
 	}
 	notBefore, settles := e.settle(now, r, before)

@@ -33,9 +33,13 @@ if seen.state ~= 'Free' then
   return refuse('held', seen, last)
 end
 
+-- One order for the key and its ticks, so that what is guarded by fencing tokens may see both.
+local ticks = redis.pcall('GET', KEYS[6])
+ticks = type(ticks) == 'string' and fencing(ticks, t + AHEAD) or 0
+
 -- How the tenure before ended. Without either helper there was none, unless the caller knows better.
 local before = ending(seen, last)
-if highest < floor - 1 or (before == 'None' and highest > 0) then before = 'Forgotten' end
+if math.max(highest, ticks) < floor - 1 or (before == 'None' and highest > 0) then before = 'Forgotten' end
 
 -- When the new holder may start. What an earlier acquire found holds until it has passed, whoever acquired and gave back since.
 if notBefore <= t then notBefore, settles = 0, '' end
@@ -48,9 +52,6 @@ if since == 0 and delay > 0 and before ~= 'None' and before ~= 'Released' then
   notBefore, settles = math.max(notBefore, from + delay), whom
 end
 
--- One order for the key and its ticks, so that what is guarded by fencing tokens may see both.
-local ticks = redis.pcall('GET', KEYS[6])
-ticks = type(ticks) == 'string' and fencing(ticks, t + AHEAD) or 0
 local fence = math.max(highest + 1, ticks + 1, since + 1, floor, t)
 local token = owner .. '#' .. int(fence)
 if not layout then redis.call('HSET', KEYS[4], 'layout', ARGV[8]) end
