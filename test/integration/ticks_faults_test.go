@@ -145,9 +145,19 @@ func TestATickThatRedisForgetsWhileItRunsIsNotRunAgain(t *testing.T) {
 			c := w.pairOf("report", batchv1.ForbidConcurrent)
 			w.east.tick(c, 0, runFor("25", 0))
 			w.east.jobRuns(c.lock, c.job(0), 1)
-			forget(w, c)
 			w.west.tick(c, 0, runFor("1", 0))
 			w.west.comesTo(c, 0, "skipped RunsElsewhere")
+			w.Eventually(func() string { return w.west.jobReads(c.job(0)) }, within, look).Should(Equal("gone"))
+			forget(w, c)
+			again := w.west.tick(c, 0, runFor("1", 0))
+			w.Eventually(func() string {
+				for _, tick := range w.west.lock(c.lock).Status.RecentTicks {
+					if tick.UID == again.UID {
+						return tick.Outcome
+					}
+				}
+				return w.west.jobReads(c.job(0))
+			}, within, look).Should(Equal("skipped"))
 			w.Eventually(func() string { return w.east.verdict(c, 0) }, within, look).Should(Equal("over"))
 			w.west.tick(c, 1, runFor("1", 0))
 			w.west.comesTo(c, 1, "succeeded")

@@ -44,6 +44,18 @@ var claimClauses = []clause{
 		r.Floor = seen + 1
 		t.ended(t.acquire(r), lock.EndedNone, 0)
 	})},
+	{"a claim by somebody who knows a later fencing token than the store waits for whoever may run the tick", ticking(func(t *ticker) {
+		r := t.of(ann, 0)
+		r.Floor, r.Settle = lock.FencingToken(time.Now().UnixMilli())+1, lock.Settle{Delay: delay, Home: "elsewhere/"}
+		t.ended(t.acquire(r), lock.EndedForgotten, ttl+delay)
+		t.ended(t.acquire(r), lock.EndedForgotten, ttl+delay)
+		next := t.of(bob, 1)
+		next.Settle = r.Settle
+		t.ended(t.acquire(next), lock.EndedForgotten, ttl+delay)
+		t.Advance(ttl + delay + time.Millisecond)
+		next.Key = next.Key.At(t.minute + 2)
+		t.ended(t.acquire(next), lock.EndedNone, 0)
+	})},
 	{"a claim that ran out is taken over, and its owner can neither renew nor start", ticking(func(t *ticker) {
 		old := t.claim(t.of(ann, 0))
 		t.Advance(ttl + time.Millisecond)

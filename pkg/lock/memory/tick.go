@@ -21,6 +21,8 @@ type book struct {
 	fence   fence
 	started []int64 // minutes, newest first
 	expires time.Time
+	// settling is until when nobody starts a tick, because data was lost.
+	settling time.Time
 }
 
 // tick is one tick of a key and what it shares with the others.
@@ -92,7 +94,7 @@ func (t tick) tooOld(ordered bool) lock.TooOld {
 func (t tick) acquire(r lock.Request) (lock.Acquired, error) {
 	if t.bears(r.Owner) {
 		t.prolong(r.TTL, false)
-		return lock.Acquired{Grant: t.grant(r), Again: true, Before: lock.EndedNone}, nil
+		return t.acquired(r, true), nil
 	}
 	why := t.tooOld(r.Ordered)
 	if why != "" && (why == lock.TooOldAge || !t.begun()) {
@@ -102,10 +104,28 @@ func (t tick) acquire(r lock.Request) (lock.Acquired, error) {
 		return lock.Acquired{}, &lock.HeldError{Key: r.Key, Seen: t.view()}
 	}
 	plain, _ := t.plain.highest(t.now)
+	if max(t.plain.book.highest(t.now), plain) < r.Floor-1 {
+		t.plain.book.settling = later(t.plain.book.settling, t.now.Add(r.TTL+r.Settle.Delay))
+	}
 	number := max(t.plain.book.highest(t.now)+1, plain+1, r.Floor, lock.FencingToken(t.now.UnixMilli()))
 	t.number(number)
 	t.entry.value = &value{owner: r.Owner, fence: number, stage: lock.StageClaimed, kind: stringKind, expires: t.now.Add(r.TTL)}
-	return lock.Acquired{Grant: t.grant(r), Before: lock.EndedNone}, nil
+	return t.acquired(r, false), nil
+}
+
+// acquired is the answer to a claim. Where data was lost, a tick that was started may be missing with it, and whoever runs one gets the
+// time to make its record again.
+func (t tick) acquired(r lock.Request, again bool) lock.Acquired {
+	a := lock.Acquired{Grant: t.grant(r), Again: again, Before: lock.EndedNone}
+	left := t.plain.book.settling.Sub(t.now)
+	if left <= 0 {
+		return a
+	}
+	a.Before = lock.EndedForgotten
+	if r.Settle.Delay > 0 {
+		a.StartAfter = left
+	}
+	return a
 }
 
 // grant is what stands, as a grant.

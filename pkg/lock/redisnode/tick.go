@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,8 +18,9 @@ func (b *Backend) tickOp(s *script, k lock.Key, subject string, args ...any) op 
 }
 
 func (b *Backend) acquireTick(ctx context.Context, r lock.Request) (lock.Acquired, error) {
-	o := b.tickOp(tickAcquireScript, r.Key, string(r.Owner), string(r.Owner), milliseconds(r.TTL), int64(r.Floor), flag(r.Ordered), layoutVersion)
-	o.keys = append(o.keys, b.layout.meta())
+	o := b.tickOp(tickAcquireScript, r.Key, string(r.Owner), string(r.Owner), milliseconds(r.TTL), int64(r.Floor), flag(r.Ordered),
+		layoutVersion, millisecondsUp(r.Settle.Delay))
+	o.keys = append(o.keys, b.layout.meta(), b.layout.helper(r.Key.Plain(), "tick:settle"))
 	answer := b.main.do(ctx, []op{o})[0]
 	operation := "acquire " + r.Key.String()
 	if answer.err != nil {
@@ -34,12 +36,17 @@ func (b *Backend) acquireTick(ctx context.Context, r lock.Request) (lock.Acquire
 	}
 }
 
+// tickAcquired builds the answer from: token, whether data was lost, wait.
 func tickAcquired(operation string, r lock.Request, answer reply) (lock.Acquired, error) {
+	fields := slices.Concat(answer.fields[1:], make([]string, 3))
+	answer.fields = []string{answer.fields[0], fields[0]}
 	g, err := tickGrant(operation, lock.Grant{Key: r.Key, Owner: r.Owner, Ordered: r.Ordered}, answer, r.TTL)
 	if err != nil {
 		return lock.Acquired{}, err
 	}
-	return lock.Acquired{Grant: g, Again: answer.fields[0] == statusAgain, Before: lock.EndedNone}, nil
+	return lock.Acquired{
+		Grant: g, Again: answer.fields[0] == statusAgain, Before: lock.Ending(fields[1]), StartAfter: duration(fields[2]),
+	}, nil
 }
 
 // tickGrant reads the token that a script answers.

@@ -1,7 +1,8 @@
--- KEYS: those of a tick, meta. ARGV: tag, minute, owner, ttl, floor, ordered, layout
--- Answers: granted | again (token), held | age | superseded (view), layout (version).
+-- KEYS: those of a tick, meta, tick:settle. ARGV: tag, minute, owner, ttl, floor, ordered, layout, delay
+-- Answers: granted | again (token, before, start after), held | age | superseded (view), layout (version).
 master_only()
 local owner, ttl, floor, ordered = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6] == '1'
+local delay = tonumber(ARGV[8])
 
 local layout = redis.call('HGET', KEYS[6], 'layout')
 if layout and (tonumber(layout) or math.huge) > tonumber(ARGV[7]) then return {ARGV[1], 'layout', layout} end
@@ -10,6 +11,9 @@ local t = now()
 local seen, minutes = look_tick(), started(redis.call)
 local highest = tick_highest(t, redis.call)
 local plain = fencing(redis.call('GET', KEYS[5]), t + AHEAD) or 0
+local settling = math.max(redis.call('PTTL', KEYS[7]), 0)
+
+local function start_after() return delay > 0 and int(settling) or '0' end
 
 if seen.owner == owner then
   if RANK[seen.stage] > 1 then
@@ -17,7 +21,7 @@ if seen.owner == owner then
   elseif seen.left < ttl then
     redis.call('PEXPIRE', LOCK, int(ttl))
   end
-  return {ARGV[1], 'again', seen.value}
+  return {ARGV[1], 'again', seen.value, settling > 0 and 'Forgotten' or 'None', start_after()}
 end
 
 if t - MINUTE * 60000 > DAY then return tick_reply('age', seen, minutes, t) end
@@ -27,9 +31,15 @@ if seen.state ~= 'Held' or seen.stage == 'claimed' then
 end
 if seen.state ~= 'Free' then return tick_reply('held', seen, minutes, t) end
 
+-- Where data was lost, a tick that was started may be missing with it. Whoever runs one gets the time to make its record again.
+local forgotten = math.max(highest, plain) < floor - 1
+if forgotten and settling < ttl + delay then
+  settling = ttl + delay
+  redis.call('SET', KEYS[7], '1', 'PX', int(settling))
+end
 local fence = math.max(highest + 1, plain + 1, floor, t)
 local token = owner .. '#' .. int(fence) .. '#claimed'
 if not layout then redis.call('HSET', KEYS[6], 'layout', ARGV[7]) end
 redis.call('SET', FENCE, int(fence), 'PX', REMEMBER)
 redis.call('SET', LOCK, token, 'PX', int(ttl))
-return {ARGV[1], 'granted', token}
+return {ARGV[1], 'granted', token, (forgotten or settling > 0) and 'Forgotten' or 'None', start_after()}
