@@ -44,7 +44,9 @@ func TestAHolderThatNeverRunsGivesWayToAnotherCluster(t *testing.T) {
 	w := newWorld(t)
 	w.east.conch(1)
 	w.west.conch(1)
-	short := func(s *lockv1alpha1.DistributedLockSpec) { s.StartDeadline = &metav1.Duration{Duration: 3 * time.Second} }
+	short := func(s *lockv1alpha1.DistributedLockSpec) {
+		s.StartDeadline = &metav1.Duration{Duration: 3 * time.Second}
+	}
 	w.east.newLock("jobs", short)
 	w.east.exclusive("jobs", 1, func(t *corev1.PodTemplateSpec) { t.Spec.Containers[0].Command = []string{"sh", "-c", "exit 3"} })
 	w.east.holds("jobs")
