@@ -18,6 +18,7 @@ type scene struct {
 // story is what the demo tells, in order.
 func story() []scene {
 	return []scene{
+		{title: "The same CronJob is applied to both clusters; what becomes of it is the last scene", play: cronJobApplied},
 		{title: "A leader is elected: all pods run, one carries the label", play: leaderElected},
 		{title: "The leader is killed: the next one leads after its confirmed death", play: leaderKilled},
 		{title: "An exclusive pod runs; its standby waits as SchedulingGated, on no node", play: exclusiveRuns},
@@ -27,6 +28,7 @@ func story() []scene {
 		{title: "conch's decider is killed with SIGKILL: the lock is kept, no pod is touched", play: deciderKilled},
 		{title: "The holding cluster's pods are deleted for good: the other cluster takes over", play: takeover},
 		{title: "Redis is emptied under a running holder: it stays, its fencing token goes up", play: redisEmptied, realRedis: true},
+		{title: "The CronJob's runs: each happens in one of the clusters, and is skipped in the other", play: ticksShared},
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 )
 
 // exclusive notes the start before anything else, and the stop after everything else.
-func exclusive(ctx context.Context, path string, unmanaged bool) error {
-	l, err := ledger.Open(path)
+func exclusive(ctx context.Context, o options) error {
+	l, err := ledger.Open(o.ledger)
 	if err != nil {
 		return err
 	}
@@ -19,7 +19,11 @@ func exclusive(ctx context.Context, path string, unmanaged bool) error {
 	start := ledger.Entry{
 		Kind: ledger.Start, PID: os.Getpid(), Key: os.Getenv("CONCH_KEY"), Cluster: os.Getenv("CONCH_CLUSTER"),
 		PodUID: os.Getenv("POD_UID"), Pod: os.Getenv("POD_NAME"), Tenure: os.Getenv("CONCH_TENURE"), Token: token,
-		Unmanaged: unmanaged,
+		Unmanaged: o.unmanaged && token == 0,
+	}
+	if o.quiet && token == 0 {
+		<-ctx.Done()
+		return nil
 	}
 	if err := l.Append(start); err != nil {
 		return err

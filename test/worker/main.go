@@ -35,6 +35,7 @@ type options struct {
 	exitCode   int
 	ignoreTerm bool
 	unmanaged  bool
+	quiet      bool
 }
 
 func main() {
@@ -62,6 +63,7 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.roleFile, "role-file", "", "leader: a file that has to say leader as well, under $NODEAGENT_ROOT; empty: none")
 	flags.DurationVar(&o.every, "every", 20*time.Millisecond, "leader: the pause between two writes")
 	flags.BoolVar(&o.unmanaged, "unmanaged", false, "exclusive: work without a fencing token, because conch did not start it")
+	flags.BoolVar(&o.quiet, "quiet", false, "exclusive: note nothing where there is no fencing token, as in a pod that may lead later")
 	flags.DurationVar(&o.runFor, "run-for", 0, "how long to work; 0: until SIGTERM")
 	flags.DurationVar(&o.stopTakes, "stop-takes", 0, "how long to go on working after SIGTERM")
 	flags.IntVar(&o.exitCode, "exit-code", 0, "what to exit with in the end")
@@ -84,7 +86,7 @@ func run(o options) error {
 	ctx, cancel := working(o)
 	defer cancel()
 	if o.mode == "exclusive" {
-		return exclusive(ctx, o.ledger, o.unmanaged)
+		return exclusive(ctx, o)
 	}
 	return lead(ctx, o)
 }
