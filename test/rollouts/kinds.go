@@ -33,6 +33,7 @@ func kinds() []kind {
 		{name: "exclusive-recreate", mode: lockv1alpha1.SingletonExclusive, replicas: 1, strategy: appsv1.DeploymentStrategy{
 			Type: appsv1.RecreateDeploymentStrategyType,
 		}},
+		{name: "active-passive", mode: lockv1alpha1.SingletonActivePassive, replicas: 2, strategy: rolling},
 		{name: "exclusive-set", mode: lockv1alpha1.SingletonExclusive, replicas: 1, set: &appsv1.StatefulSetSpec{}},
 		{name: "exclusive-set-parallel", mode: lockv1alpha1.SingletonExclusive, replicas: 2, set: &appsv1.StatefulSetSpec{
 			PodManagementPolicy: appsv1.ParallelPodManagement,

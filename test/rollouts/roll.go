@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -127,10 +128,27 @@ func (s *stage) holdsVersion(ctx context.Context, k kind, want string) error {
 		if h == nil || l.Status.StartedAt == nil || l.Status.State != lockv1alpha1.StateHeld {
 			return false, nil
 		}
+		if k.mode == lockv1alpha1.SingletonActivePassive {
+			return s.allRun(ctx, k, want)
+		}
 		var pod corev1.Pod
 		if err := s.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: h.Name}, &pod); err != nil {
 			return false, client.IgnoreNotFound(err)
 		}
-		return pod.UID == h.UID && pod.Status.Phase == corev1.PodRunning && pod.Annotations[version] == want, nil
+		return pod.UID == h.UID && runsVersion(pod, want), nil
 	})
+}
+
+// allRun reports whether every replica of a workload runs in a version, and no pod of another one is left.
+func (s *stage) allRun(ctx context.Context, k kind, want string) (bool, error) {
+	var list corev1.PodList
+	if err := s.Client.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabels(k.selector().MatchLabels)); err != nil {
+		return false, err
+	}
+	other := slices.ContainsFunc(list.Items, func(p corev1.Pod) bool { return !runsVersion(p, want) })
+	return len(list.Items) == int(k.replicas) && !other, nil
+}
+
+func runsVersion(p corev1.Pod, want string) bool {
+	return p.Status.Phase == corev1.PodRunning && p.Annotations[version] == want
 }

@@ -132,6 +132,10 @@ func (s *stage) template(k kind) corev1.PodTemplateSpec {
 			}},
 		},
 	}
+	if k.mode == lockv1alpha1.SingletonActivePassive {
+		env := &t.Spec.Containers[0].Env
+		*env = append(*env, corev1.EnvVar{Name: "CONCH_TENURE", Value: k.name}) // its replicas run together
+	}
 	if k.mode == lockv1alpha1.SingletonLeader {
 		t.Spec.Containers[0].Command = []string{"sleep", "3600"}
 		return t
