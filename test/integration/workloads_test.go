@@ -130,7 +130,7 @@ func TestTwoWorkloadsThatNameOneLockTakeTurns(t *testing.T) {
 	w.Expect(w.east.client.Delete(t.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: first}})).To(Succeed())
 	w.Eventually(func() string {
 		l := w.east.lock("shared")
-		if l.Status.Holder == nil || l.Status.StartedAt == nil || strings.HasPrefix(l.Status.Holder.Name, first+"-") {
+		if l == nil || l.Status.Holder == nil || l.Status.StartedAt == nil || strings.HasPrefix(l.Status.Holder.Name, first+"-") {
 			return describe(l)
 		}
 		return "other"
