@@ -160,6 +160,7 @@ var claimClauses = []clause{
 			"negative": func(r *lock.Request) { r.Key.Tick = -1 },
 			"far":      func(r *lock.Request) { r.Key.Tick = 1 << 60 },
 			"since":    func(r *lock.Request) { r.Since = 1 },
+			"retry":    func(r *lock.Request) { r.Key, r.Retry = key.Plain(), true },
 		} {
 			r := t.of(bob, 1)
 			change(&r)

@@ -79,13 +79,18 @@ func (t tick) view() lock.View {
 // begun reports whether the record says that somebody started the tick.
 func (t tick) begun() bool { return t.state() == lock.ViewHeld && t.value.stage.Begun() }
 
+// forsaken reports whether the tick was started and is nobody's any more: the plain key that it ran under is free.
+func (t tick) forsaken() bool {
+	return t.state() == lock.ViewHeld && t.value.stage == lock.StageStarted && t.plain.value == nil
+}
+
 // tooOld says why a tick that is not ours may not be run by anybody, empty if it may.
-func (t tick) tooOld(ordered bool) lock.TooOld {
+func (t tick) tooOld(ordered, again bool) lock.TooOld {
 	book := t.plain.book.started
 	switch {
 	case t.now.Sub(time.Unix(60*t.key.Tick, 0)) > lock.MaxTickAge:
 		return lock.TooOldAge
-	case slices.Contains(book, t.key.Tick), ordered && t.newest() > t.key.Tick:
+	case slices.Contains(book, t.key.Tick) && !again, ordered && t.newest() > t.key.Tick:
 		return lock.TooOldSuperseded
 	}
 	return ""
@@ -96,11 +101,12 @@ func (t tick) acquire(r lock.Request) (lock.Acquired, error) {
 		t.prolong(r.TTL, false)
 		return t.acquired(r, true), nil
 	}
-	why := t.tooOld(r.Ordered)
-	if why != "" && (why == lock.TooOldAge || !t.begun()) {
+	forsaken := r.Retry && t.forsaken()
+	why := t.tooOld(r.Ordered, forsaken || t.taken > 0)
+	if why != "" && (why == lock.TooOldAge || !t.begun() || forsaken) {
 		return lock.Acquired{}, &lock.TooOldError{Key: r.Key, Why: why, Seen: t.view()}
 	}
-	if t.value != nil {
+	if t.value != nil && !forsaken {
 		return lock.Acquired{}, &lock.HeldError{Key: r.Key, Seen: t.view()}
 	}
 	plain, _ := t.plain.highest(t.now)
@@ -109,6 +115,9 @@ func (t tick) acquire(r lock.Request) (lock.Acquired, error) {
 	}
 	number := max(t.plain.book.highest(t.now)+1, plain+1, r.Floor, lock.FencingToken(t.now.UnixMilli()))
 	t.number(number)
+	if forsaken {
+		t.entry.taken, t.entry.takenUntil = t.value.fence, t.now.Add(lock.TickRetention)
+	}
 	t.entry.value = &value{owner: r.Owner, fence: number, stage: lock.StageClaimed, kind: stringKind, expires: t.now.Add(r.TTL)}
 	return t.acquired(r, false), nil
 }
@@ -187,7 +196,7 @@ func (t tick) stamp(g lock.Grant, to lock.Stage, ttl time.Duration, shorten bool
 		if g.Ordered && !from.Begun() && t.value.stage == lock.StageClaimed && to == lock.StageStarted && t.newest() > t.key.Tick {
 			return lock.Grant{}, false, &lock.TooOldError{Key: g.Key, Why: lock.TooOldSuperseded, Seen: t.view()}
 		}
-	case !from.Begun(), t.entry.back == plainToken(owner, number):
+	case !from.Begun(), t.entry.back == plainToken(owner, number), number <= t.taken:
 		return lock.Grant{}, false, lost
 	case t.value == nil, t.state() == lock.ViewHeld && t.value.stage == lock.StageClaimed:
 		t.entry.value = &value{owner: owner, fence: number, stage: from, kind: stringKind}

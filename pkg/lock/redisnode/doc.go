@@ -16,6 +16,7 @@
 //
 //	conch:{K}:tick:<minute>           string   owner#fencing token#stage, with a ttl while claimed, then for 48 h
 //	conch:{K}:tick:<minute>:back      string   owner#fencing token that it was given back under; 48 h
+//	conch:{K}:tick:<minute>:taken     string   fencing token of the start that it was taken over from; 48 h
 //	conch:{K}:tick:fence              string   highest fencing token of any tick of K; 30 days
 //	conch:{K}:tick:newest             string   minutes that were started, newest first, at most 32; 48 h
 //	conch:{K}:tick:settle             string   while it is there, no claim is started: data was lost; ttl + settle delay

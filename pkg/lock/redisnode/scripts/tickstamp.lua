@@ -13,7 +13,7 @@ if seen.owner == owner and seen.fence == tonumber(fence) then
   if ordered and from == 'claimed' and stage == 'claimed' and to == 'started' and newest(minutes, t) > MINUTE then
     return tick_reply('superseded', seen, minutes, t)
   end
-elseif RANK[from] == 1 or redis.pcall('GET', BACK) == owner .. '#' .. fence then
+elseif RANK[from] == 1 or redis.pcall('GET', BACK) == owner .. '#' .. fence or taken(fence) then
   return tick_reply('lost', seen, minutes, t)
 elseif seen.state == 'Free' or (seen.state == 'Held' and seen.stage == 'claimed') then
   stage = from
