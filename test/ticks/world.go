@@ -156,10 +156,16 @@ func (w *world) runSchedule(ctx context.Context) (string, error) {
 	f := w.startFaults(faulty)
 	var sites sync.WaitGroup
 	errs := make([]error, len(w.sites))
+	going, stop := context.WithCancel(ctx)
+	defer stop()
 	for i, s := range w.sites {
-		sites.Go(func() { errs[i] = s.follow(ctx) })
+		sites.Go(func() {
+			if errs[i] = s.follow(going); errs[i] != nil {
+				stop()
+			}
+		})
 	}
-	w.tick(ctx)
+	w.tick(going)
 	sites.Wait()
 	heal()
 	err := f.end(ctx)
