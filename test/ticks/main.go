@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // within bounds one tick on the average, and raising bounds what comes before and after them all.
@@ -52,8 +53,7 @@ func main() {
 	flag.IntVar(&s.ticks, "n", s.ticks, "how many ticks")
 	flag.Uint64Var(&s.seed, "seed", s.seed, "where chance comes from; by default another one each time")
 	flag.Parse()
-	// The client complains of watches that end with the node agent; what matters comes back as errors.
-	klog.SetLogger(logr.Discard())
+	quiet()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, s)
 	stop()
@@ -61,6 +61,12 @@ func main() {
 		fmt.Fprintf(os.Stderr, "ticks: failed: %v\n", err)
 		os.Exit(1)
 	}
+}
+
+// quiet silences the clients, which complain of watches that end with the node agent; what matters comes back as errors.
+func quiet() {
+	klog.SetLogger(logr.Discard())
+	log.SetLogger(logr.Discard())
 }
 
 func run(ctx context.Context, o settings) error {

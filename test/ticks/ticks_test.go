@@ -8,7 +8,10 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	quiet()
+	goleak.VerifyTestMain(m)
+}
 
 // quick is the same as usual, only smaller and faster.
 func quick() settings {
