@@ -43,6 +43,20 @@ var retryClauses = []clause{
 		}
 		t.at(g, lock.StageStarted)
 	})},
+	{"a tick whose record was made again after data was lost is claimed anew only once its runner had the ttl to take its plain key", ticking(func(t *ticker) {
+		t.acquire(request(ann))
+		g := t.started(t.retried(ann, 0))
+		t.Store.Flush()
+		g = t.stamp(g, lock.StageStarted)
+		t.refused(t.retried(cleo, 0))
+		plain := t.acquire(request(ann)).Grant
+		t.Advance(ttl + time.Millisecond)
+		t.free()
+		g = t.stamp(g, lock.StageStarted)
+		other := t.claim(t.retried(cleo, 0))
+		t.higher(g, other)
+		t.higher(plain, other)
+	})},
 	{"a tick that was started is never claimed by one that does not ask for a retry", ticking(func(t *ticker) {
 		g := t.forsaken(ann)
 		t.refused(t.ordered(cleo, 0))

@@ -79,9 +79,10 @@ func (t tick) view() lock.View {
 // begun reports whether the record says that somebody started the tick.
 func (t tick) begun() bool { return t.state() == lock.ViewHeld && t.value.stage.Begun() }
 
-// forsaken reports whether the tick was started and is nobody's any more: the plain key that it ran under is free.
+// forsaken reports whether the tick was started and is nobody's any more: the plain key that it ran under is free, and was not lost with
+// other data just now.
 func (t tick) forsaken() bool {
-	return t.state() == lock.ViewHeld && t.value.stage == lock.StageStarted && t.plain.value == nil
+	return t.state() == lock.ViewHeld && t.value.stage == lock.StageStarted && t.plain.value == nil && !t.now.Before(t.plain.book.settling)
 }
 
 // tooOld says why a tick that is not ours may not be run by anybody, empty if it may.
@@ -200,6 +201,7 @@ func (t tick) stamp(g lock.Grant, to lock.Stage, ttl time.Duration, shorten bool
 		return lock.Grant{}, false, lost
 	case t.value == nil, t.state() == lock.ViewHeld && t.value.stage == lock.StageClaimed:
 		t.entry.value = &value{owner: owner, fence: number, stage: from, kind: stringKind}
+		t.plain.book.settling = later(t.plain.book.settling, t.now.Add(ttl))
 	default:
 		return lock.Grant{}, false, lost
 	}

@@ -48,7 +48,10 @@ func (l layout) keys(k lock.Key) []string {
 // tickKeys are the KEYS of every script of a tick.
 func (l layout) tickKeys(k lock.Key) []string {
 	plain := k.Plain()
-	return []string{l.lock(k), l.tickFence(plain), l.helper(plain, "tick:newest"), l.helper(k, "back"), l.helper(plain, "fence"), l.helper(k, "taken")}
+	return []string{
+		l.lock(k), l.tickFence(plain), l.helper(plain, "tick:newest"), l.helper(k, "back"), l.helper(plain, "fence"), l.helper(k, "taken"),
+		l.helper(plain, "tick:settle"),
+	}
 }
 
 // tickFence is shared by the ticks of a key.
