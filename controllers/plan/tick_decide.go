@@ -172,7 +172,7 @@ func (s TickSnapshot) claimed(now time.Time) TickDecision {
 func (s TickSnapshot) begin(now time.Time) TickDecision {
 	r, msg := s.mayNot()
 	switch {
-	case s.elsewhere() && !s.retries():
+	case s.elsewhere() && !s.Retries():
 		return s.skipTaken()
 	case s.gone():
 		return s.askAnew("another cluster took the tick before it ran here")
