@@ -131,8 +131,6 @@ func (p *pass) decideTicks() {
 	for _, run := range p.ticks {
 		s := &run.snap
 		s.Lock, s.Self, s.Store = base.Lock, base.Self, p.tickStore(run)
-		// Whether the lock that it was started under is free is told for a tick of that very key.
-		s.Lock.RetryElsewhere = base.Lock.RetryElsewhere && run.key.Plain() == p.terms.key
 		if e := p.mem.ticks[run.uid]; s.Store.Phase == plan.Asking && s.Self.Deciding && e.retry != s.Retries() {
 			p.claim(run)
 		}

@@ -86,14 +86,18 @@ func (k Key) At(minute int64) Key {
 }
 
 // Plain is the key without its tick.
-func (k Key) Plain() Key { return k.At(0) }
+func (k Key) Plain() Key { return Key{Name: k.Name, Raw: k.Raw} }
 
 // tickSuffix tells the ticks of a key apart.
 func (k Key) tickSuffix() string {
 	if k.Tick == 0 {
 		return ""
 	}
-	return ":tick:" + strconv.FormatInt(k.Tick, 10)
+	suffix := ":tick:" + strconv.FormatInt(k.Tick, 10)
+	if k.Series != "" {
+		suffix = ":of:" + k.Series + suffix
+	}
+	return suffix
 }
 
 // Stamper is a Backend that keeps ticks.

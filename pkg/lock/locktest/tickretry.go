@@ -35,6 +35,17 @@ var retryClauses = []clause{
 		t.higher(g, other)
 		t.at(t.stamp(other, lock.StageStarted), lock.StageStarted)
 	})},
+	{"a tick of a series is under the same plain key", ticking(func(t *ticker) {
+		r := t.retried(cleo, 0)
+		r.Key.Series = "a"
+		plain := t.acquire(request(ann)).Grant
+		first := r
+		first.Owner = ann
+		g := t.started(first)
+		t.refused(r)
+		t.release(plain, lock.Leave{})
+		t.higher(g, t.claim(r))
+	})},
 	{"something foreign under the plain key keeps a tick from being claimed anew", ticking(func(t *ticker) {
 		g := t.forsaken(ann)
 		for _, lasting := range []time.Duration{0, time.Hour} {

@@ -16,10 +16,10 @@ const (
 	tickAhead = lock.MaxTickAge
 )
 
-// book is what the ticks of one key share.
+// book is what the ticks of one key share, and what those of one series do.
 type book struct {
 	fence   fence
-	started []int64 // minutes, newest first
+	started []int64 // minutes of a series, newest first
 	expires time.Time
 	// settling is until when nobody starts a tick, because data was lost.
 	settling time.Time
@@ -28,15 +28,16 @@ type book struct {
 // tick is one tick of a key and what it shares with the others.
 type tick struct {
 	*entry
-	plain *entry
-	now   time.Time
+	plain, series *entry
+	now           time.Time
 }
 
 // tick returns what is stored for a tick. The mutex must be held.
 func (b *Backend) tick(k lock.Key) tick {
 	plain, _ := b.entry(k.Plain())
+	series, _ := b.entry(k.At(0))
 	e, now := b.entry(k)
-	return tick{entry: e, plain: plain, now: now}
+	return tick{entry: e, plain: plain, series: series, now: now}
 }
 
 func (b *book) expire(now time.Time) {
@@ -58,7 +59,7 @@ func (b *book) highest(now time.Time) lock.FencingToken {
 }
 
 func (t tick) newest() int64 {
-	for _, minute := range t.plain.book.started {
+	for _, minute := range t.series.book.started {
 		if minute <= lock.TickMinute(t.now.Add(tickAhead)) {
 			return minute
 		}
@@ -87,7 +88,7 @@ func (t tick) forsaken() bool {
 
 // tooOld says why a tick that is not ours may not be run by anybody, empty if it may.
 func (t tick) tooOld(ordered, again bool) lock.TooOld {
-	book := t.plain.book.started
+	book := t.series.book.started
 	switch {
 	case t.now.Sub(time.Unix(60*t.key.Tick, 0)) > lock.MaxTickAge:
 		return lock.TooOldAge
@@ -169,7 +170,7 @@ func (t tick) prolong(ttl time.Duration, shorten bool) {
 
 // enrol writes down that the tick was started.
 func (t tick) enrol() {
-	b := &t.plain.book
+	b := &t.series.book
 	if !slices.Contains(b.started, t.key.Tick) {
 		b.started = append(b.started, t.key.Tick)
 		slices.SortFunc(b.started, func(x, y int64) int { return cmp.Compare(y, x) })
@@ -239,7 +240,7 @@ func (t tick) putBack(g lock.Grant, how lock.Leave) (freed bool, err error) {
 		return false, &lock.StartedError{Key: g.Key, Seen: t.view()}
 	}
 	t.free()
-	if b := &t.plain.book; v.stage.Begun() {
+	if b := &t.series.book; v.stage.Begun() {
 		b.started = slices.DeleteFunc(b.started, func(minute int64) bool { return minute == t.key.Tick })
 	}
 	return true, nil

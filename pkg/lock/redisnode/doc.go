@@ -21,6 +21,7 @@
 //	conch:{K}:tick:newest             string   minutes that were started, newest first, at most 32; 48 h
 //	conch:{K}:tick:settle             string   while it is there, data was lost just now: no claim is started, and no start forsaken
 //	conch:{K}:tick:<minute>:released  channel  a hint that the tick is free, or was started or ended
+//	conch:{K}:of:<series>:tick:…      the same of a series, but for fence and settle, which all ticks of K share
 //
 // A new fencing token of K or of a tick of K is above all that both have had, so that one resource may see them mixed.
 //

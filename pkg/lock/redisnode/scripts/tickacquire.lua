@@ -26,10 +26,10 @@ end
 
 if t - MINUTE * 60000 > DAY then return tick_reply('age', seen, minutes, t) end
 -- Whoever started it did so under the plain lock. Where nobody has that, nobody is at it, unless that lock was lost with other data.
-local forsaken = retry and seen.state == 'Held' and seen.stage == 'started' and settling == 0 and redis.call('EXISTS', KEYS[9]) == 0
+local forsaken = retry and seen.state == 'Held' and seen.stage == 'started' and settling == 0 and redis.call('TYPE', KEYS[9]).ok == 'none'
 if seen.state ~= 'Held' or seen.stage == 'claimed' or forsaken then
   -- A minute stays in the book when its tick is taken, so that it counts towards older ones.
-  local was_started = #without(minutes) < #minutes and not forsaken and redis.call('EXISTS', TAKEN) == 0
+  local was_started = #without(minutes) < #minutes and not forsaken and not redis.call('GET', TAKEN)
   if was_started or (ordered and newest(minutes, t) > MINUTE) then return tick_reply('superseded', seen, minutes, t) end
 end
 if seen.state ~= 'Free' and not forsaken then return tick_reply('held', seen, minutes, t) end
