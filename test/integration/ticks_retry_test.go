@@ -16,14 +16,13 @@ import (
 
 func retryElsewhere(s *lockv1alpha1.DistributedLockSpec) { s.RetryElsewhere = ptr.To(true) }
 
-// retryingPair is pairOf with locks whose lost ticks may run in the other cluster.
-func (w *world) retryingPair(name string, policy batchv1.ConcurrencyPolicy) cron {
+// retryingPair is a pair whose lost ticks may run in the other cluster.
+func (w *world) retryingPair(c cron, policy batchv1.ConcurrencyPolicy) {
 	w.t.Helper()
-	c := newCron(name)
 	for _, s := range []*side{w.east, w.west} {
 		s.newLock(c.lock, retryElsewhere)
 	}
-	return w.pairOf(name, policy)
+	w.pair(c, policy)
 }
 
 // dies ends a whole cluster: its conch and all that runs on its nodes.
@@ -42,7 +41,8 @@ func (s *side) dies() {
 func TestATickWhoseClusterDiesRunsInTheOtherWithRetryElsewhere(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	c := w.retryingPair("report", batchv1.ForbidConcurrent)
+	c := newCron("report")
+	w.retryingPair(c, batchv1.ForbidConcurrent)
 	w.east.tick(c, 0)
 	w.east.jobRuns(c.lock, c.job(0), 1)
 	w.west.tick(c, 0, runFor("1", 0))
@@ -81,11 +81,20 @@ func TestATickWhoseClusterDiesIsNotRunAgainByDefault(t *testing.T) {
 // Nobody died: the run lost its lock to somebody else for a while, was stopped, and is run by the other cluster.
 func TestATickThatLosesItsLockRunsInTheOtherClusterWithRetryElsewhere(t *testing.T) {
 	t.Parallel()
-	for _, policy := range []batchv1.ConcurrencyPolicy{batchv1.ForbidConcurrent, batchv1.ReplaceConcurrent} {
-		t.Run(string(policy), func(t *testing.T) {
+	own := newCron("report").lock
+	for name, k := range map[string]struct {
+		policy batchv1.ConcurrencyPolicy
+		lock   string
+	}{
+		"Forbid": {batchv1.ForbidConcurrent, own}, "Replace": {batchv1.ReplaceConcurrent, own},
+		"a lock that other CronJobs share": {batchv1.ForbidConcurrent, "nightly"},
+	} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			c := w.retryingPair("report", policy)
+			c := newCron("report")
+			c.lock = k.lock
+			w.retryingPair(c, k.policy)
 			w.east.tick(c, 0)
 			w.east.jobRuns(c.lock, c.job(0), 1)
 			w.west.tick(c, 0, runFor("1", 0))
@@ -118,7 +127,8 @@ func TestATickThatEndedIsNotRunAgainWithRetryElsewhere(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			c := w.retryingPair("report", batchv1.ForbidConcurrent)
+			c := newCron("report")
+			w.retryingPair(c, batchv1.ForbidConcurrent)
 			w.east.tick(c, 0, ends.mod)
 			w.east.jobRuns(c.lock, c.job(0), 1)
 			w.west.tick(c, 0, runFor("1", 0))
@@ -137,7 +147,8 @@ func TestATickThatEndedIsNotRunAgainWithRetryElsewhere(t *testing.T) {
 func TestATickThatWaitsFollowsRetryElsewhere(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	c := w.retryingPair("report", batchv1.ForbidConcurrent)
+	c := newCron("report")
+	w.retryingPair(c, batchv1.ForbidConcurrent)
 	w.east.tick(c, 0)
 	w.east.jobRuns(c.lock, c.job(0), 1)
 	w.west.tick(c, 0)
