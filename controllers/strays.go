@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -17,8 +18,9 @@ import (
 )
 
 // readStrays looks for pods of the holder's workload that run without a mark, from before it was
-// annotated. No watch shows them, so they are read from the API server, and only where it matters: when
-// a gate is about to be lifted. The first version of a workload cannot have any before it.
+// annotated, or under another lock, from before it named this one. This lock's index shows neither, so they
+// are read from the API server, and only where it matters: when a gate is about to be lifted. The first
+// version of a workload cannot have any before it.
 func (p *pass) readStrays(ctx context.Context) error {
 	i := p.indexOf(p.status.Holder.UID)
 	if !p.ours() || i < 0 || p.status.State != plan.Held || !p.status.StartedAt.IsZero() {
@@ -46,7 +48,8 @@ func (p *pass) readStrays(ctx context.Context) error {
 }
 
 func (p *pass) addStray(ctx context.Context, pod *corev1.Pod, holders lineage) error {
-	if pod.Labels[lockv1alpha1.LabelSingleton] != "" || gated(pod) {
+	marked := pod.Labels[lockv1alpha1.LabelSingleton] != ""
+	if gated(pod) || marked && slices.Contains(lockNames(pod), p.name.Name) {
 		return nil
 	}
 	from, err := p.r.lineageOf(ctx, pod)
@@ -55,6 +58,9 @@ func (p *pass) addStray(ctx context.Context, pod *corev1.Pod, holders lineage) e
 	}
 	p.lineages[string(pod.UID)] = from
 	c := p.candidate(pod, false)
+	if marked {
+		c.Record, c.RecordToken, c.RecordedToken = "", 0, "" // they are about its own lock
+	}
 	c.Stray, c.Replaceable = true, from.kind == "Deployment" && from.revision < holders.revision
 	p.pods[c.UID] = pod
 	p.candidates = append(p.candidates, c)
@@ -85,7 +91,7 @@ func (p *pass) selectorOf(ctx context.Context, of lineage) (labels.Selector, err
 	return metav1.LabelSelectorAsSelector(selector)
 }
 
-// retire scales the ReplicaSet of an unmarked pod to zero. The deployment controller leaves it so: it
+// retire scales the ReplicaSet of such a pod to zero. The deployment controller leaves it so: it
 // makes pods of its newest version only.
 func (p *pass) retire(ctx context.Context, a plan.Action) error {
 	owner := metav1.GetControllerOf(p.pods[a.Target.UID])
