@@ -96,6 +96,10 @@ bench-handover: controlplane redis ## Time 100 handovers in one cluster
 rollouts: controlplane redis ## Roll workloads of every kind 100 times; N=COUNT
 	go run ./test/rollouts $(if $(N),-n $(N))
 
+.PHONY: ticks
+ticks: controlplane redis ## Run 200 ticks of a CronJob in two clusters under kills and cuts; TICKS=COUNT SEED=SEED
+	go run ./test/ticks $(if $(TICKS),-n $(TICKS)) $(if $(SEED),-seed $(SEED))
+
 .PHONY: readme-test
 readme-test: ## Run the README's commands from a fresh clone
 	hack/readme-test.sh

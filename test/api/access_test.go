@@ -101,11 +101,11 @@ func TestConfirmingADeathTakesARightOfItsOwn(t *testing.T) {
 		err := annotate("edit", lockv1alpha1.AnnotationConfirmDead, fmt.Sprint(tries))
 		return err != nil && strings.Contains(err.Error(), "takes the verb confirm-dead on distributedlocks")
 	})
-	eventually(t, "an operator confirms", func() bool { return annotate("conch-operator", lockv1alpha1.AnnotationConfirmDead, "operator") == nil })
+	eventually(t, "an operator confirms", func() bool { return annotate("conch-operator", lockv1alpha1.AnnotationConfirmDead, "3") == nil })
 	if err := annotate("edit", lockv1alpha1.AnnotationRelease, "2"); err != nil {
 		t.Errorf("an editor cannot annotate a lock that bears a confirmation: %v", err)
 	}
-	if err := annotate("edit", lockv1alpha1.AnnotationConfirmDead, "editor"); err == nil {
+	if err := annotate("edit", lockv1alpha1.AnnotationConfirmDead, "4"); err == nil {
 		t.Error("an editor changed a confirmation")
 	}
 }

@@ -124,3 +124,20 @@ func TestWhatDoesNotDoAsOneMightExpectIsWarnedOf(t *testing.T) {
 		})
 	}
 }
+
+func TestAnOrderToALockThatIsNoneIsRefusedWithWhatToWrite(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	for name, tc := range map[string]struct{ doc, want string }{
+		"a misspelt order to a lock": {
+			`{apiVersion: conch.dev/v1alpha1, kind: DistributedLock, metadata: {name: a, annotations: {conch.dev/relase: "1"}}}`, "unknown annotation conch.dev/relase: on a DistributedLock write conch.dev/release"},
+		"a mark on a lock": {
+			`{apiVersion: conch.dev/v1alpha1, kind: DistributedLock, metadata: {name: a, annotations: {conch.dev/singleton: leader}}}`, "marks belong on the workload"},
+		"an order that names no fencing token": {
+			`{apiVersion: conch.dev/v1alpha1, kind: DistributedLock, metadata: {name: a, annotations: {conch.dev/release: "yes"}}}`, "conch.dev/release: write the present fencing token"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			NewWithT(t).Expect(s.root.apply(tc.doc)).To(MatchError(ContainSubstring(tc.want)))
+		})
+	}
+}

@@ -24,6 +24,10 @@ type StageOptions struct {
 	Name, Namespace string
 	// OnExit, if set, is told of dead processes; see nodeagent.Processes.
 	OnExit func(pid int)
+	// Redis is the address of one that several stages share, whoever started it. Empty: the stage has its own.
+	Redis string
+	// ClusterSet and Extra are as in Options.
+	ClusterSet, Extra string
 }
 
 // Stage is one cluster with nodes that run containers as processes, one Redis and one conch, for
@@ -48,7 +52,7 @@ func Raise(ctx context.Context, o StageOptions) (*Stage, error) {
 		return nil, fmt.Errorf("make a directory: %w", err)
 	}
 	s := &Stage{Dir: dir, opts: o}
-	for _, step := range []func(context.Context) error{s.startCluster, s.startNodes, s.startConch} {
+	for _, step := range []func(context.Context) error{s.startCluster, s.startNodes, s.StartConch, s.ready} {
 		if err := step(ctx); err != nil {
 			s.Close()
 			return nil, err
@@ -59,8 +63,11 @@ func Raise(ctx context.Context, o StageOptions) (*Stage, error) {
 
 func (s *Stage) startCluster(ctx context.Context) error {
 	var err error
-	if s.Redis, err = redisserver.New(ctx, s.Dir); err != nil {
-		return err
+	if s.opts.Redis == "" {
+		if s.Redis, err = redisserver.New(ctx, s.Dir); err != nil {
+			return err
+		}
+		s.opts.Redis = s.Redis.Addr()
 	}
 	if s.Cluster, err = cluster.Start(ctx, cluster.Options{Name: s.opts.Name}); err != nil {
 		return err
@@ -98,16 +105,20 @@ func (s *Stage) startNodes(context.Context) error {
 	return nil
 }
 
-func (s *Stage) startConch(ctx context.Context) error {
-	var err error
-	s.Conch, err = Start(ctx, Options{
-		Cluster: s.Cluster, Replica: "conch-0", ClusterID: s.opts.Name, Redis: s.Redis.Addr(), Dir: s.Dir,
+// StartConch starts conch, also in place of one that was killed. It does not wait until it is ready.
+func (s *Stage) StartConch(ctx context.Context) error {
+	c, err := Start(ctx, Options{
+		Cluster: s.Cluster, Replica: "conch-0", ClusterID: s.opts.Name, ClusterSet: s.opts.ClusterSet, Redis: s.opts.Redis,
+		Extra: s.opts.Extra, Dir: s.Dir,
 	})
 	if err != nil {
 		return err
 	}
-	return s.Conch.Ready(ctx)
+	s.Conch = c
+	return nil
 }
+
+func (s *Stage) ready(ctx context.Context) error { return s.Conch.Ready(ctx) }
 
 // Close ends everything in the reverse order, also what was only partly raised.
 func (s *Stage) Close() {
