@@ -90,6 +90,9 @@ const (
 	ReasonStartDeadlineExceeded = "StartDeadlineExceeded"
 	// ReasonHandOver: a newer revision of the same workload takes over.
 	ReasonHandOver = "HandOver"
+	// ReasonLockChanged: the holder's workload names another lock by now, and a newer revision of it has that
+	// one, or others wait for this one.
+	ReasonLockChanged = "LockChanged"
 	// ReasonLeaderNotReady: the leader was not ready for long while another candidate was.
 	ReasonLeaderNotReady = "LeaderNotReady"
 	// ReasonHolderGone: the holder has ended or was deleted.
