@@ -134,23 +134,3 @@ func TestAPodOfAJobIsReplacedOnlyAfterItsDeath(t *testing.T) {
 	w.Expect(pods[0].To).To(BeNumerically("<", pods[1].At))
 	ledger.Verdict(t, w.ledger)
 }
-
-// C93: a workload names another lock while it holds one. The one before is given back when the last pod that wanted it is dead,
-// and nothing of the workload starts under the new one before that.
-func TestAWorkloadThatNamesAnotherLockGivesTheOneBeforeBack(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.east.conch(1)
-	w.east.newLock("before", ttl(longTTL))
-	w.east.newLock("after", ttl(longTTL))
-	w.east.deployment("web", 1, w.east.workload("web", "exclusive"), rolling, func(d *appsv1.DeploymentSpec) {
-		d.Template.Annotations[lockv1alpha1.AnnotationLock] = "before"
-	})
-	w.east.holds("before")
-	w.east.roll("web", "2", func(p *corev1.PodTemplateSpec) { p.Annotations[lockv1alpha1.AnnotationLock] = "after" })
-	w.east.holds("after")
-	w.east.rolledOut("deployment", "web")
-	w.east.free("before")
-	w.Expect(w.redisClient().Exists(t.Context(), w.keyOf("after")).Val()).To(BeEquivalentTo(1))
-	ledger.Verdict(t, w.ledger)
-}
