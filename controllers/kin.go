@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -77,16 +76,17 @@ func (p *pass) readKinOf(ctx context.Context, workload string) error {
 		if err != nil {
 			return err
 		}
-		p.addKin(pod, from, false)
+		p.addKin(pod, from, plan.Idle)
 	}
 	return nil
 }
 
-// addKin adds a pod that is not done with.
-func (p *pass) addKin(pod *corev1.Pod, from lineage, holding bool) {
+// addKin adds a pod that is not done with, and says how its own lock stands for it.
+func (p *pass) addKin(pod *corev1.Pod, from lineage, own plan.State) {
 	b := bodyOf(pod, true)
 	group, revision := from.group(pod)
-	k := plan.Kin{Name: pod.Name, UID: string(pod.UID), Group: group, Revision: revision, Active: works(pod), Holding: holding}
+	k := plan.Kin{Name: pod.Name, UID: string(pod.UID), Group: group, Revision: revision, Active: works(pod)}
+	k.Holding, k.Settling = !k.Active && own == plan.Held, !k.Active && own == plan.Settling
 	if k.Active && b.Stopped && (b.Deleting || b.Terminal) || !k.Active && (b.Deleting || b.Terminal) {
 		return
 	}
@@ -101,25 +101,27 @@ func works(pod *corev1.Pod) bool {
 	return !gated(pod)
 }
 
-// isHeldFor reports whether the lock of a pod that waits may start it at any moment: its status names it, and
-// the pod itself does not say yet that this tenure is over. The pod has to be read before.
-func (p *pass) isHeldFor(ctx context.Context, pod *corev1.Pod) (bool, error) {
+// ownState tells how the lock of a pod that waits stands for it: Held if that may start it at any moment, which
+// is so until the pod itself says that this tenure is over; Settling; or Idle. The pod has to be read before.
+func (p *pass) ownState(ctx context.Context, pod *corev1.Pod) (plan.State, error) {
 	for _, name := range lockNames(pod) {
 		var l lockv1alpha1.DistributedLock
 		err := p.r.opts.APIReader.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: name}, &l)
 		if client.IgnoreNotFound(err) != nil {
-			return false, fmt.Errorf("read the lock of pod %s: %w", pod.Name, err)
-		}
-		if apierrors.IsNotFound(err) {
-			continue
+			return "", fmt.Errorf("read the lock of pod %s: %w", pod.Name, err)
 		}
 		st := readStatus(&l)
-		if st.Holder.UID == string(pod.UID) && (st.State == plan.Held || st.State == plan.Fencing) &&
-			fencingToken(pod.Annotations[lockv1alpha1.AnnotationEnded]) < st.FencingToken {
-			return true, nil
+		if err != nil || st.Holder.UID != string(pod.UID) {
+			continue
+		}
+		switch over := fencingToken(pod.Annotations[lockv1alpha1.AnnotationEnded]) >= st.FencingToken; {
+		case st.State == plan.Settling:
+			return plan.Settling, nil
+		case !over && (st.State == plan.Held || st.State == plan.Fencing):
+			return plan.Held, nil
 		}
 	}
-	return false, nil
+	return plan.Idle, nil
 }
 
 // addVanished adds the holders of other locks whose pods were of this workload and are gone. Their locks keep

@@ -59,11 +59,11 @@ func (p *pass) addStray(ctx context.Context, pod *corev1.Pod, h plan.Candidate, 
 		return err
 	}
 	if marked {
-		holding, err := p.isHeldFor(ctx, pod)
+		own, err := p.ownState(ctx, pod)
 		if err != nil {
 			return err
 		}
-		p.addKin(pod, from, holding && !works(pod))
+		p.addKin(pod, from, own)
 	}
 	if marked && !works(pod) {
 		return nil

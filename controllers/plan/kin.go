@@ -17,9 +17,11 @@ type Kin struct {
 	Group    string
 	Revision int64
 	// Active is true if it does, or may do, what only a holder may; Holding if it waits, and its own lock's
-	// status names it, so that whoever decides may start it at any moment. Neither: it just waits.
-	Active  bool
-	Holding bool
+	// status names it, so that whoever decides may start it at any moment; Settling if it has its lock and may
+	// not start yet. None of these: it just waits.
+	Active   bool
+	Holding  bool
+	Settling bool
 }
 
 // newer orders kin against a candidate, in the same way from either side.
@@ -50,12 +52,13 @@ func (s Snapshot) outdone(c Candidate) (Kin, bool) {
 	return s.kinOf(c, func(k Kin) bool { return k.Active && k.newer(c) })
 }
 
-// yields finds newer kin for which a holder that has not started gives its lock back.
+// yields finds newer kin for which a holder that has not started gives its lock back. It does so for one that
+// settles, too: that one's fencing token is the lower of the two, and must not be the one that is used last.
 func (s Snapshot) yields(h Candidate) (Kin, bool) {
 	if !s.unstarted(h) {
 		return Kin{}, false
 	}
-	return s.kinOf(h, func(k Kin) bool { return (k.Active || k.Holding) && k.newer(h) })
+	return s.kinOf(h, func(k Kin) bool { return (k.Active || k.Holding || k.Settling) && k.newer(h) })
 }
 
 // rival finds older kin that may be started at any moment. It gives its lock back once it sees this holder.

@@ -18,6 +18,7 @@ func kin(revision int64, mods ...func(*plan.Kin)) func(*plan.Snapshot) {
 
 func active(k *plan.Kin)   { k.Active = true }
 func holding(k *plan.Kin)  { k.Holding = true }
+func settles(k *plan.Kin)  { k.Settling = true }
 func stranger(k *plan.Kin) { k.Group = "shop" }
 
 func awaited(s *plan.Snapshot) { s.Store.Awaited = true }
@@ -47,7 +48,9 @@ func TestAWorkloadThatChangedItsLock(t *testing.T) {
 		"what another workload does under another lock concerns nobody": {
 			from: waiting, change: kin(2, active, stranger), want: outcome{State: plan.Waiting, Action: plan.Contend, Target: "web-1", Reason: plan.Contending},
 		},
-		"a holder that has not started yields to a newer revision that is about to start": {from: acquired, change: kin(2, holding), want: ended(plan.LockChanged)},
+		"a holder that has not started yields to a newer revision that is about to start":  {from: acquired, change: kin(2, holding), want: ended(plan.LockChanged)},
+		"it yields to one that has its lock and may not start yet":                         {from: acquired, change: kin(2, settles), want: ended(plan.LockChanged)},
+		"it starts beside an older one that may not start yet":                             {from: acquired, change: kin(0, settles), want: starts},
 		"it yields to one that works":                                                      {from: acquired, change: kin(2, active), want: ended(plan.LockChanged)},
 		"it yields while it settles":                                                       {from: settling, change: kin(2, active), want: ended(plan.LockChanged)},
 		"a leader yields as well":                                                          {from: acquiredLeader, change: kin(2, active), want: ended(plan.LockChanged)},
