@@ -80,7 +80,7 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*p
 		return nil, err
 	}
 	p.forgetGone()
-	for _, read := range []func(context.Context) error{p.readKin, p.readStrays} {
+	for _, read := range []func(context.Context) error{p.refuseInherited, p.readKin, p.readStrays} {
 		if err := read(ctx); err != nil {
 			return nil, err
 		}

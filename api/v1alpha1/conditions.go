@@ -24,6 +24,9 @@ const (
 	ReasonNamespaceNotAllowed = "NamespaceNotAllowed"
 	// ReasonInvalidTiming: the effective durations do not fit into the ttl.
 	ReasonInvalidTiming = "InvalidTiming"
+	// ReasonOwnerGone: the workload that owns the lock is gone, and another one of its name waits until the garbage
+	// collector has taken it.
+	ReasonOwnerGone = "OwnerGone"
 	// ReasonTTLTooShort: the lock works, but its ttl is too short to survive a slow node or network.
 	ReasonTTLTooShort = "TTLTooShort"
 	// ReasonOthersActive: candidates run that do not hold the lock; nobody is started beside them.
