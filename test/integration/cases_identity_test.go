@@ -62,7 +62,7 @@ func TestTheNextPodOfANameIsNotStoppedForTheOneBefore(t *testing.T) {
 			once.Do(func() { close(ordered); <-late })
 		}
 	})
-	w.Expect(w.redisClient().Set(t.Context(), w.keyOf("web"), "somebody else", 20*time.Second).Err()).To(Succeed())
+	w.Expect(w.redisClient().Set(t.Context(), w.keyOf("web"), "somebody else", time.Hour).Err()).To(Succeed())
 	w.Eventually(ordered, within).Should(BeClosed())
 	w.east.remove(first.Name)
 	next := w.east.another(first.Name, first.UID)
@@ -72,7 +72,8 @@ func TestTheNextPodOfANameIsNotStoppedForTheOneBefore(t *testing.T) {
 			return p.UID
 		}
 		return ""
-	}, 5*time.Second, look).Should(Equal(next.UID), "the next one waits its turn, unharmed")
+	}, 3*time.Second, look).Should(Equal(next.UID), "the next one waits its turn, unharmed")
+	w.Expect(w.redisClient().Del(t.Context(), w.keyOf("web")).Err()).To(Succeed())
 	after := w.east.passesOn("web", held.Status.FencingToken)
 	w.Expect(after.Status.Holder.UID).To(Equal(next.UID))
 	ledger.Verdict(t, w.ledger)
