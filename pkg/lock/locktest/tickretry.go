@@ -13,11 +13,11 @@ func (t *ticker) retried(o lock.Owner, later int64) lock.Request {
 	return r
 }
 
-// forsaken starts a tick under the plain key, which then runs out.
-func (t *ticker) forsaken(o lock.Owner) lock.Grant {
+// forsaken has ann start a tick under the plain key, which then runs out.
+func (t *ticker) forsaken() lock.Grant {
 	t.Helper()
-	t.acquire(request(o))
-	g := t.started(t.retried(o, 0))
+	t.acquire(request(ann))
+	g := t.started(t.retried(ann, 0))
 	t.Advance(ttl + time.Millisecond)
 	t.free()
 	return g
@@ -47,7 +47,7 @@ var retryClauses = []clause{
 		t.higher(g, t.claim(r))
 	})},
 	{"something foreign under the plain key keeps a tick from being claimed anew", ticking(func(t *ticker) {
-		g := t.forsaken(ann)
+		g := t.forsaken()
 		for _, lasting := range []time.Duration{0, time.Hour} {
 			t.Store.Plant(key, "string", "x", lasting)
 			t.refused(t.retried(cleo, 0))
@@ -69,7 +69,7 @@ var retryClauses = []clause{
 		t.higher(plain, other)
 	})},
 	{"a tick that was started is never claimed by one that does not ask for a retry", ticking(func(t *ticker) {
-		g := t.forsaken(ann)
+		g := t.forsaken()
 		t.refused(t.ordered(cleo, 0))
 		t.refused(t.of(cleo, 0))
 		t.at(g, lock.StageStarted)
@@ -84,13 +84,13 @@ var retryClauses = []clause{
 		}
 	})},
 	{"whoever started it finds its own start, whoever has the plain key", ticking(func(t *ticker) {
-		g := t.forsaken(ann)
+		g := t.forsaken()
 		if a := t.acquire(t.retried(ann, 0)); !a.Again || a.Grant.Token != g.Token {
 			t.Fatalf("again %+v", a)
 		}
 	})},
 	{"a former grant neither stamps, renews nor puts back a tick that was claimed anew", ticking(func(t *ticker) {
-		g := t.forsaken(ann)
+		g := t.forsaken()
 		other := t.claim(t.retried(cleo, 0))
 		for _, s := range []lock.Stage{lock.StageStarted, lock.StageSucceeded, lock.StageFailed} {
 			if v := t.notStamped(g, s); v.Owner != cleo || v.Stage != lock.StageClaimed {
@@ -105,7 +105,7 @@ var retryClauses = []clause{
 		t.at(other, lock.StageSucceeded)
 	})},
 	{"a former grant makes no record where the one that took the tick is gone in turn", ticking(func(t *ticker) {
-		first := t.forsaken(ann)
+		first := t.forsaken()
 		t.claim(t.retried(cleo, 0))
 		t.Advance(ttl + time.Millisecond)
 		t.notStamped(first, lock.StageSucceeded)
@@ -119,7 +119,7 @@ var retryClauses = []clause{
 		t.vacant(third.Key)
 	})},
 	{"a claim of a forsaken tick that ran out, or is put back, leaves it to the next one", ticking(func(t *ticker) {
-		t.forsaken(ann)
+		t.forsaken()
 		t.claim(t.retried(cleo, 0))
 		t.Advance(ttl + time.Millisecond)
 		g := t.claim(t.retried(bob, 0))
@@ -127,14 +127,14 @@ var retryClauses = []clause{
 		t.started(t.ordered(ann, 0))
 	})},
 	{"a tick that was taken still counts as started towards older ones", ticking(func(t *ticker) {
-		t.forsaken(ann)
+		t.forsaken()
 		t.claim(t.retried(cleo, 0))
 		if v := t.refusedAsOld(t.retried(bob, -1), lock.TooOldSuperseded); v.Newest != t.minute {
 			t.Fatalf("seen %+v", v)
 		}
 	})},
 	{"a forsaken tick is too old once a newer one was started, and so is the claim of one", ticking(func(t *ticker) {
-		t.forsaken(ann)
+		t.forsaken()
 		claimed := t.claim(t.retried(cleo, 0))
 		newer := t.started(t.ordered(bob, 1))
 		_, err := t.Stamp(t.Context(), claimed, lock.StageStarted)
@@ -144,7 +144,7 @@ var retryClauses = []clause{
 		t.at(newer, lock.StageStarted)
 	})},
 	{"a forsaken start that a newer one overtook stays as it is", ticking(func(t *ticker) {
-		g := t.forsaken(ann)
+		g := t.forsaken()
 		t.started(t.ordered(bob, 1))
 		t.refusedAsOld(t.retried(cleo, 0), lock.TooOldSuperseded)
 		t.at(g, lock.StageStarted)
