@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -78,16 +79,25 @@ func TestATickWhoseClusterDiesIsNotRunAgainByDefault(t *testing.T) {
 	ledger.Verdict(t, w.ledger)
 }
 
-// Nobody died: the run lost its lock to somebody else for a while, was stopped, and is run by the other cluster.
+// Nobody died: the run lost its lock to somebody else for a while, or to an operator's order; it was stopped, and is run by the other cluster.
 func TestATickThatLosesItsLockRunsInTheOtherClusterWithRetryElsewhere(t *testing.T) {
 	t.Parallel()
 	own := newCron("report").lock
+	stolen := func(w *world, c cron) {
+		w.redis.Do(w.t, "SET", w.keyOf(c.lock), "somebody/else#9999999999999", "PX", "4000")
+	}
+	released := func(w *world, c cron) {
+		w.east.annotate(c.lock, lockv1alpha1.AnnotationRelease, fmt.Sprint(w.east.lock(c.lock).Status.FencingToken))
+	}
 	for name, k := range map[string]struct {
 		policy batchv1.ConcurrencyPolicy
 		lock   string
+		lose   func(*world, cron)
 	}{
-		"Forbid": {batchv1.ForbidConcurrent, own}, "Replace": {batchv1.ReplaceConcurrent, own},
-		"a lock that other CronJobs share": {batchv1.ForbidConcurrent, "nightly"},
+		"stolen under Forbid":                        {batchv1.ForbidConcurrent, own, stolen},
+		"stolen under Replace":                       {batchv1.ReplaceConcurrent, own, stolen},
+		"stolen from a CronJob that shares its lock": {batchv1.ForbidConcurrent, "nightly", stolen},
+		"released by an operator":                    {batchv1.ForbidConcurrent, own, released},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -98,7 +108,7 @@ func TestATickThatLosesItsLockRunsInTheOtherClusterWithRetryElsewhere(t *testing
 			w.east.tick(c, 0)
 			w.east.jobRuns(c.lock, c.job(0), 1)
 			w.west.tick(c, 0, runFor("1", 0))
-			w.redis.Do(t, "SET", w.keyOf(c.lock), "somebody/else#9999999999999", "PX", "4000")
+			k.lose(w, c)
 			w.east.comesTo(c, 0, "failed LostAfterStart")
 			w.west.comesTo(c, 0, "succeeded Ended")
 			w.Eventually(func() string { return w.east.jobReads(c.job(0)) }, within, look).Should(Equal("gone"))
