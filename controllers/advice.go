@@ -46,6 +46,7 @@ func (p *pass) podAdvice() []advice {
 		o, uid := p.object(c.UID), types.UID(c.UID)
 		switch {
 		case o == nil:
+		case p.lock != nil && p.terms.refusal == lockv1alpha1.ReasonOwnerGone: // over in a moment
 		case p.lock != nil && p.terms.refusal != "" && c.Eligible(p.now):
 			out = append(out, advice{o, uid, "LockRefused", "Wait", fmt.Sprintf(
 				"this %s waits for DistributedLock %s, which is refused (%s): %s", noun(c), p.name.Name, p.terms.refusal, p.terms.lock.Refused)})

@@ -1,8 +1,10 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -37,6 +39,8 @@ type pass struct {
 	houses houses
 	// mistaken are pods whose mark says nothing that conch knows. They are left alone.
 	mistaken []*corev1.Pod
+	// kin are the pods of the candidates' workloads that want other locks.
+	kin []plan.Kin
 	// lineages are the workloads of the candidates, by the UID of the candidate.
 	lineages map[string]lineage
 	// notes are the scheduled runs that the status knows, by the UID of the Job, and ticks those of this pass.
@@ -76,8 +80,10 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*p
 		return nil, err
 	}
 	p.forgetGone()
-	if err := p.readStrays(ctx); err != nil {
-		return nil, err
+	for _, read := range []func(context.Context) error{p.refuseInherited, p.readKin, p.readStrays} {
+		if err := read(ctx); err != nil {
+			return nil, err
+		}
 	}
 	return p, p.readNodes(ctx)
 }
@@ -220,8 +226,10 @@ func (p *pass) ours() bool { return p.status.Ours(p.r.opts.Cluster) }
 
 // snapshot puts together what observe found.
 func (p *pass) snapshot() plan.Snapshot {
+	// A cache lists in any order, and what the status says of kin must not change with it.
+	slices.SortFunc(p.kin, func(a, b plan.Kin) int { return cmp.Compare(a.UID, b.UID) })
 	return plan.Snapshot{
-		Lock: p.terms.lock, Status: p.status, Candidates: p.candidates, Store: p.observeStore(),
+		Lock: p.terms.lock, Status: p.status, Candidates: p.candidates, Kin: p.kin, Store: p.observeStore(),
 		Self: plan.Self{
 			Cluster: p.r.opts.Cluster, Deciding: p.r.opts.Election.Deciding(),
 			Contending: p.r.opts.Contending(), IdentityConflict: p.r.opts.Identity.Conflict(),

@@ -65,7 +65,7 @@ func (u uidPatch) Data(o client.Object) ([]byte, error) {
 // closed cleans up after a tenure that has come to its end: its entry, and the back-off of a
 // candidate that did not start in time.
 func (p *pass) closed(before, after plan.Status) {
-	gaveUp := after.Ending == plan.StartDeadline || after.Ending == plan.GateBypassed
+	gaveUp := standsBack(after.Ending)
 	if before.State != plan.Fencing && after.State == plan.Fencing && gaveUp {
 		if i := p.indexOf(after.Holder.UID); i >= 0 {
 			kin := kindred(p.candidates[i])
@@ -78,9 +78,14 @@ func (p *pass) closed(before, after plan.Status) {
 	if before.StartedAt.IsZero() || !after.StartedAt.IsZero() || !before.Ours(p.r.opts.Cluster) {
 		return
 	}
-	if i := p.indexOf(before.Holder.UID); i >= 0 && before.Ending != plan.StartDeadline && before.Ending != plan.GateBypassed {
+	if i := p.indexOf(before.Holder.UID); i >= 0 && !standsBack(before.Ending) {
 		delete(p.mem.backOff, kindred(p.candidates[i]))
 	}
+}
+
+// standsBack reports whether a revision that ended like this waits before it contends again.
+func standsBack(why plan.Reason) bool {
+	return why == plan.StartDeadline || why == plan.GateBypassed || why == plan.LockChanged
 }
 
 // told logs, counts and announces a transition, once it is written.

@@ -66,7 +66,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, new
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("distributedlock").
 		For(&lockv1alpha1.DistributedLock{}).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(locksNamed)).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.locksOfPod)).
 		Watches(&batchv1.Job{}, handler.EnqueueRequestsFromMapFunc(locksNamed)).
 		WatchesMetadata(&appsv1.ReplicaSet{}, handler.EnqueueRequestsFromMapFunc(r.locksOfReplicaSet), builder.WithPredicates(ownerChanged())).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.locksOnNode), builder.WithPredicates(nodeChanged())).
@@ -90,6 +90,9 @@ func (r *Reconciler) indexFields(ctx context.Context, mgr ctrl.Manager) error {
 	}
 	if err := ix.IndexField(ctx, &corev1.Pod{}, nodeField, memberNodes); err != nil {
 		return fmt.Errorf("index pods by node: %w", err)
+	}
+	if err := ix.IndexField(ctx, &corev1.Pod{}, kinField, workloadOf); err != nil {
+		return fmt.Errorf("index pods by workload: %w", err)
 	}
 	for field, value := range map[string]func(*lockv1alpha1.Holder) string{
 		nodeField:  func(h *lockv1alpha1.Holder) string { return h.Node },

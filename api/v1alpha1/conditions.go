@@ -24,6 +24,9 @@ const (
 	ReasonNamespaceNotAllowed = "NamespaceNotAllowed"
 	// ReasonInvalidTiming: the effective durations do not fit into the ttl.
 	ReasonInvalidTiming = "InvalidTiming"
+	// ReasonOwnerGone: the workload that owns the lock is gone, and another one of its name waits until the garbage
+	// collector has taken it.
+	ReasonOwnerGone = "OwnerGone"
 	// ReasonTTLTooShort: the lock works, but its ttl is too short to survive a slow node or network.
 	ReasonTTLTooShort = "TTLTooShort"
 	// ReasonOthersActive: candidates run that do not hold the lock; nobody is started beside them.
@@ -90,6 +93,9 @@ const (
 	ReasonStartDeadlineExceeded = "StartDeadlineExceeded"
 	// ReasonHandOver: a newer revision of the same workload takes over.
 	ReasonHandOver = "HandOver"
+	// ReasonLockChanged: the holder's workload names another lock by now, and a newer revision of it has that
+	// one, or others wait for this one.
+	ReasonLockChanged = "LockChanged"
 	// ReasonLeaderNotReady: the leader was not ready for long while another candidate was.
 	ReasonLeaderNotReady = "LeaderNotReady"
 	// ReasonHolderGone: the holder has ended or was deleted.

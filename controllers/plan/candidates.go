@@ -23,13 +23,13 @@ func (s Snapshot) holder() (Candidate, bool) {
 func (s Snapshot) ranked(now time.Time) []Candidate {
 	newest := map[string]int64{}
 	for _, c := range s.Candidates {
-		if c.Eligible(now) {
+		if s.eligible(now, c) {
 			newest[c.Group] = max(newest[c.Group], c.Revision)
 		}
 	}
 	var out []Candidate
 	for _, c := range s.Candidates {
-		if c.Eligible(now) && c.Revision == newest[c.Group] {
+		if s.eligible(now, c) && c.Revision == newest[c.Group] {
 			out = append(out, c)
 		}
 	}
@@ -40,7 +40,7 @@ func (s Snapshot) ranked(now time.Time) []Candidate {
 }
 
 func (s Snapshot) othersWait(now time.Time, uid string) bool {
-	return slices.ContainsFunc(s.Candidates, func(c Candidate) bool { return c.UID != uid && c.Eligible(now) })
+	return slices.ContainsFunc(s.Candidates, func(c Candidate) bool { return c.UID != uid && s.eligible(now, c) })
 }
 
 // otherActive finds a candidate that may be working although it is not the holder.

@@ -72,6 +72,11 @@ func (s Snapshot) nobody(now time.Time) Decision {
 		d.Status.State, d.Message = Waiting, "every candidate stands back after it gave the lock up"
 		d = d.until(now, at)
 	}
+	for _, c := range s.Candidates {
+		if k, yes := s.outdone(c); yes && d.Reason == NoCandidate {
+			d.Status.State, d.Message = Waiting, k.Name+" of a newer revision of "+c.Name+"'s workload works under another lock"
+		}
+	}
 	return d
 }
 

@@ -29,7 +29,7 @@ const (
 	// Reset: take out of a Job's status what is from before it was resumed or suspended last, so that what
 	// its controller writes next can be told from it.
 	Reset ActionKind = "Reset"
-	// Retire: take the revision of the target, an unmarked pod, out of service.
+	// Retire: take the revision of the target, a stray, out of service.
 	Retire ActionKind = "Retire"
 	// Unlabel: take the leader's label off the target.
 	Unlabel ActionKind = "Unlabel"
@@ -81,6 +81,7 @@ const (
 	MaxHoldReached   Reason = "MaxHoldReached"
 	StartDeadline    Reason = "StartDeadlineExceeded"
 	HandOver         Reason = "HandOver"
+	LockChanged      Reason = "LockChanged"
 	LeaderNotReady   Reason = "LeaderNotReady"
 	HolderGone       Reason = "HolderGone"
 	Finished         Reason = "HolderFinished"

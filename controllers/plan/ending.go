@@ -78,6 +78,9 @@ func (s Snapshot) shouldEnd(now time.Time, h Candidate, found bool) (Reason, str
 // oughtToEnd names why a holder that is well must make way.
 func (s Snapshot) oughtToEnd(now time.Time, h Candidate) (Reason, string) {
 	lock, st := s.Lock, s.Status
+	if k, yes := s.yields(h); yes {
+		return LockChanged, k.Name + " of a newer revision has another lock"
+	}
 	switch {
 	case h.TickReplaced:
 		return HandOver, "a newer scheduled run waits in another cluster"
@@ -97,6 +100,8 @@ func (s Snapshot) oughtToEnd(now time.Time, h Candidate) (Reason, string) {
 		return LeaderNotReady, fmt.Sprintf("not ready for %s while another candidate is", notReadyPatience)
 	case s.newerWaits(now, h):
 		return HandOver, "a newer revision waits"
+	case s.unwanted(now, h):
+		return LockChanged, "its workload wants another lock by now, and others wait for this one"
 	}
 	return "", ""
 }
@@ -149,7 +154,7 @@ func (s Snapshot) leaderUnfit(now time.Time, h Candidate) bool {
 func (s Snapshot) newerWaits(now time.Time, h Candidate) bool {
 	return slices.ContainsFunc(s.Candidates, func(c Candidate) bool {
 		bothLead := h.Mode == Leader && c.Mode == Leader
-		return c.UID != h.UID && c.Group == h.Group && c.Revision > h.Revision && !bothLead && !c.GaveUp && c.Eligible(now)
+		return c.UID != h.UID && c.Group == h.Group && c.Revision > h.Revision && !bothLead && !c.GaveUp && s.eligible(now, c)
 	})
 }
 

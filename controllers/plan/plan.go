@@ -135,6 +135,9 @@ func (s Snapshot) start(now time.Time, h Candidate) Decision {
 	if other, yes := s.otherActive(now, h.UID); yes {
 		return s.clearOther(now, other)
 	}
+	if k, yes := s.rival(h); yes {
+		return s.wait(OthersActive, k.Name+" of an older revision gives another lock back").until(now, now.Add(strayLook))
+	}
 	if h.Composite() {
 		return s.startComposite(now, h)
 	}

@@ -31,6 +31,7 @@ type Snapshot struct {
 	Lock       Lock
 	Status     Status
 	Candidates []Candidate
+	Kin        []Kin
 	Store      Store
 	Self       Self
 }
@@ -134,8 +135,8 @@ type Candidate struct {
 	BackOffUntil time.Time
 	// GaveUp is true if its revision had the lock and was not running in time.
 	GaveUp bool
-	// Stray is true for a pod of the holder's workload that runs without any mark: one from before the
-	// workload was annotated. Replaceable is true if its older revision can be taken out of service.
+	// Stray is true for a pod of the holder's workload that runs and does not want this lock: unmarked, or Marked
+	// and under another lock. Replaceable is true if its older revision can be taken out of service.
 	Stray       bool
 	Replaceable bool
 	// NodeName and BootID say where it was bound.

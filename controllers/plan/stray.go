@@ -2,22 +2,26 @@ package plan
 
 import "time"
 
-// strayLook is how often pods are looked at that no watch tells of, for want of a mark.
+// strayLook is how often pods are looked at that no watch of this lock tells of.
 const strayLook = 250 * time.Millisecond
 
-// retire ends an unmarked pod of the holder's own workload in good order, as an older revision is: the
-// holder has the lock and waits for it. Deleting such a pod would only bring another one that waits for
-// nothing, so its revision is taken out of service. Where that cannot be done, or the pod is from a
-// newer revision, whose mark somebody took off, nothing is lifted beside it.
+// retire ends a pod of the holder's own workload that works and does not want this lock, in good order, as
+// an older revision is: the holder has the lock and waits for it. Its revision is taken out of service: an
+// unmarked pod that is deleted would only bring another one that waits for nothing. One that is marked
+// brings one that waits, so it may be deleted where its revision has to stay, as a StatefulSet's does.
+// Nothing is lifted beside what is neither, or is from a newer revision whose mark somebody took off.
 func (s Snapshot) retire(now time.Time, c Candidate) Decision {
 	look := now.Add(strayLook)
+	h, _ := s.holder()
+	what := "the revision of " + c.Name + ", which does not want this lock, hands over"
 	switch {
 	case c.Body.leaving():
-		return s.wait(OthersActive, c.Name+", which is not marked, is still stopping").until(now, look)
+		return s.wait(OthersActive, c.Name+", which does not want this lock, is still stopping").until(now, look)
 	case c.Replaceable:
-		d := s.do(Action{Kind: Retire, Target: c}, HandOver, "the revision of "+c.Name+", which is not marked, hands over")
-		return d.until(now, look)
+		return s.do(Action{Kind: Retire, Target: c}, HandOver, what).until(now, look)
+	case c.Marked && c.Revision < h.Revision:
+		return s.do(Action{Kind: Stop, Target: c, Grace: c.Body.Grace}, HandOver, what).until(now, look)
 	}
-	return s.wait(OthersActive, c.Name+" of the same workload runs without a mark, and nothing starts beside it: delete it, "+
+	return s.wait(OthersActive, c.Name+" of the same workload runs and does not want this lock, and nothing starts beside it: delete it, "+
 		"or scale the workload to 0 and back").until(now, look)
 }

@@ -48,7 +48,7 @@ func markAdvice(s *subject) []advice {
 func misspelt(set map[string]string, where string, known []string) []advice {
 	var out []advice
 	for _, key := range slices.Sorted(maps.Keys(set)) {
-		if !strings.HasPrefix(key, domain) || slices.Contains(known, key) || slices.Contains(kept, key) {
+		if !ofDomain(key) || slices.Contains(known, key) || slices.Contains(kept, key) {
 			continue
 		}
 		out = append(out, advice{warning, "UnknownMark", "Ignore", fmt.Sprintf("%s %s is not known%s", where, key, meant(key, known))})
@@ -62,7 +62,7 @@ func meant(word string, known []string) string {
 	for i, k := range known {
 		short[i] = strings.TrimPrefix(k, domain)
 	}
-	if near := spelling.Nearest(strings.TrimPrefix(word, domain), short); near != "" {
+	if near := spelling.Nearest(strings.TrimPrefix(strings.ToLower(word), domain), short); near != "" {
 		return ": did you mean " + known[slices.Index(short, near)] + "?"
 	}
 	return ": write " + strings.Join(known, ", ") + ", or remove it"

@@ -21,11 +21,14 @@ func StripMetadata(o any) (any, error) {
 	return m, nil
 }
 
+// ofDomain reports whether a key is of conch's domain. The API server takes any case there in an annotation.
+func ofDomain(key string) bool { return strings.HasPrefix(strings.ToLower(key), domain) }
+
 // marksIn are the entries of conch's domain, known or not; nil if there are none.
 func marksIn(set map[string]string) map[string]string {
 	var out map[string]string
 	for k, v := range set {
-		if strings.HasPrefix(k, domain) {
+		if ofDomain(k) {
 			if out == nil {
 				out = map[string]string{}
 			}

@@ -112,6 +112,7 @@ func TestServerRefusesAKeyThatIsNotUTF8(t *testing.T) {
 	}
 }
 
+// C93: a lock is released under the name under which it was acquired, because that cannot change.
 func TestServerKeepsWhatIdentifiesALock(t *testing.T) {
 	cases := map[string]struct{ before, after, want string }{
 		"key changed":        {`{key: a}`, `{key: b}`, "key cannot be added, changed or removed"},

@@ -40,6 +40,7 @@ func TestADeciderKilledLosesNoLockAndTouchesNoPod(t *testing.T) {
 	ledger.Verdict(t, w.ledger)
 }
 
+// C91: what this cluster held before is its own.
 func TestConchRestartedAdoptsWhatItHeld(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -41,7 +41,7 @@ func TestTwoLocksWithOneKeyExcludeEachOther(t *testing.T) {
 }
 
 // A pod without its gate, as where no policy sets it, is deleted while another one holds. It is kept from starting here, because
-// until it is found nothing else would keep it.
+// until it is found nothing else would keep it. C119, C147.
 func TestAPodThatLacksItsGateIsStoppedBesideTheHolder(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

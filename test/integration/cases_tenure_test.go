@@ -13,7 +13,7 @@ import (
 	"github.com/conch-dev/conch/test/rig"
 )
 
-// A workload that cannot start gives the lock back to one that waits, and stands back for a while.
+// C95: a workload that cannot start gives the lock back to one that waits, and stands back for a while.
 func TestAHolderThatDoesNotStartGivesTheLockToOneThatCan(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -49,6 +49,7 @@ func TestATenureEndsAfterMaxHold(t *testing.T) {
 	ledger.Verdict(t, w.ledger)
 }
 
+// C89: an edit of the ttl counts from the next renewal on, and leaves no gap.
 func TestAChangedTTLIsFollowedWhileTheLockIsHeld(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -89,7 +90,7 @@ func TestAWaiterOutlastsManyTTLs(t *testing.T) {
 	ledger.Verdict(t, w.ledger)
 }
 
-// The object is made again while nobody looks. The holder's own record, and Redis, say whose the lock is.
+// The object is made again while nobody looks. The holder's own record, and Redis, say whose the lock is (C101).
 func TestALockThatWasMadeAgainWhileConchWasAwayIsAdopted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

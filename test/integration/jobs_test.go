@@ -146,6 +146,7 @@ func TestAJobWaitsSuspendedRunsWithItsTokenAndGivesTheLockBack(t *testing.T) {
 	ledger.Verdict(t, w.ledger)
 }
 
+// C95: not only success gives the lock back.
 func TestAJobGivesTheLockBackHoweverItEnds(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

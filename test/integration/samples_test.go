@@ -75,6 +75,7 @@ func TestEverySampleIsAcceptedAndGetsItsLock(t *testing.T) {
 	w.Expect(strings.Count(out, "conch.dev/singleton")).To(BeNumerically(">=", len(files)-2))
 }
 
+// C97, C121: there is no finalizer that only conch could take away.
 func TestWithConchGoneEverythingCanBeDeleted(t *testing.T) {
 	t.Parallel()
 	root, err := cluster.ModuleRoot()

@@ -12,7 +12,7 @@ import (
 )
 
 // The spec of a lock may change while its candidates wait. Whoever gets it then has it under the new
-// terms, and starts.
+// terms, and starts (C89).
 func TestATTLThatChangesWhileOthersHoldCountsForTheNextHolder(t *testing.T) {
 	t.Parallel()
 	for name, next := range map[string]int{"longer": 120, "shorter": 6} {

@@ -30,7 +30,7 @@ func (w *world) pair(c cron, policy batchv1.ConcurrencyPolicy, mods ...func(*bat
 }
 
 // Both clusters have the CronJob and make its Jobs; each tick runs in one of them, and the other deletes
-// its Job and says so.
+// its Job and says so (C115).
 func TestATickRunsInOneOfTwoClusters(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -50,7 +50,7 @@ func TestATickRunsInOneOfTwoClusters(t *testing.T) {
 }
 
 // A tick that is due while the one before still runs in the other cluster waits for it under Forbid, and
-// is skipped once its startingDeadlineSeconds are over.
+// is skipped once its startingDeadlineSeconds are over. C105: the lock excludes, not the CronJob controller.
 func TestUnderForbidATickWaitsForTheOneBeforeInTheOtherCluster(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

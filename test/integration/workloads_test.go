@@ -80,6 +80,7 @@ func TestALockIsMadeAnewForAWorkloadAndGoesWithIt(t *testing.T) {
 	ledger.Verdict(t, w.ledger)
 }
 
+// C111: what stands under the name that conch would use is no obstacle, and an Event says whose it is.
 func TestALockOfThatNameIsUsedAsItIs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -18,7 +18,7 @@ import (
 	"github.com/conch-dev/conch/test/cluster"
 )
 
-// Before Kubernetes 1.36 the marks are written by hand, and what lacks them is refused.
+// Before Kubernetes 1.36 the marks are written by hand, and what lacks them is refused (C119).
 func TestWithoutMutatingPoliciesTheMessageSaysWhatToWrite(t *testing.T) {
 	t.Parallel()
 	_, west := both(t)

@@ -13,6 +13,14 @@ func TestWhatWouldGoWrongIsRefusedWithWhatToWrite(t *testing.T) {
 	cases := map[string]struct{ doc, want string }{
 		"a misspelt annotation": {
 			workload("Deployment", "name: a, annotations: {conch.dev/singelton: leader}", "", "", ""), "unknown annotation conch.dev/singelton: write conch.dev/singleton"},
+		"an annotation with capitals in its domain": {
+			workload("Deployment", "name: a, annotations: {Conch.dev/singleton: leader}", "", "", ""), "unknown annotation Conch.dev/singleton: write conch.dev/singleton"},
+		"capitals in the domain of a template's annotation": {
+			workload("Deployment", "name: a", "", "", "CONCH.DEV/singleton: exclusive"), "unknown annotation CONCH.DEV/singleton: write conch.dev/singleton"},
+		"capitals in the domain of a Job's annotation": {
+			job("name: a, annotations: {conch.Dev/singleton: exclusive}", "", ""), "unknown annotation conch.Dev/singleton: write conch.dev/singleton"},
+		"a label with capitals in its domain, which the API server takes for none": {
+			workload("Deployment", "name: a", "", ", Conch.dev/singleton: leader", ""), "prefix part a lowercase RFC 1123 subdomain"},
 		"a misspelt annotation in a template": {
 			workload("StatefulSet", "name: a", "serviceName: a, ", "", "conch.dev/Singleton: leader"), "unknown annotation conch.dev/Singleton"},
 		"a misspelt label in a template": {
@@ -129,6 +137,8 @@ func TestAnOrderToALockThatIsNoneIsRefusedWithWhatToWrite(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	for name, tc := range map[string]struct{ doc, want string }{
+		"an order with capitals in its domain": {
+			`{apiVersion: conch.dev/v1alpha1, kind: DistributedLock, metadata: {name: a, annotations: {Conch.dev/release: "1"}}}`, "unknown annotation Conch.dev/release: on a DistributedLock write conch.dev/release"},
 		"a misspelt order to a lock": {
 			`{apiVersion: conch.dev/v1alpha1, kind: DistributedLock, metadata: {name: a, annotations: {conch.dev/relase: "1"}}}`, "unknown annotation conch.dev/relase: on a DistributedLock write conch.dev/release"},
 		"a mark on a lock": {

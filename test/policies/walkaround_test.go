@@ -126,12 +126,14 @@ func jobAttempts() map[string]attempt {
 	}
 }
 
+// C147: the right to write pods is not enough to lift the gate.
 func TestANamespacesAdminFindsNoWayAroundAGate(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	s.tryAll(podAttempts(), s.waiting)
 }
 
+// C147, for Jobs.
 func TestANamespacesAdminFindsNoWayAroundASuspendedJob(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -27,6 +28,8 @@ type APIProxy struct {
 	listener net.Listener
 	done     chan struct{}
 	cut      atomic.Bool
+	// lag is how late the events of watches arrive.
+	lag atomic.Int64
 
 	mu     sync.Mutex // guards the rest
 	conns  map[net.Conn]struct{}
@@ -119,6 +122,9 @@ func (p *APIProxy) track(conn net.Conn, state http.ConnState) {
 	}
 }
 
+// Lag lets everything that watches tell arrive that much later, for watches that begin from now on.
+func (p *APIProxy) Lag(by time.Duration) { p.lag.Store(int64(by)) }
+
 // Heal undoes Cut.
 func (p *APIProxy) Heal() { p.cut.Store(false) }
 
@@ -126,6 +132,12 @@ func (p *APIProxy) handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if p.cut.Load() {
 			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		if by := time.Duration(p.lag.Load()); by > 0 && r.URL.Query().Get("watch") == "true" {
+			late := lagBehind(w, by)
+			defer late.end()
+			next.ServeHTTP(late, r)
 			return
 		}
 		write, ok := p.count(r)
