@@ -46,7 +46,7 @@ func ran(s *plan.TickSnapshot) {
 
 func begun(s *plan.TickSnapshot) { ran(s); s.Job.Record, s.Job.RecordToken = "", 0 }
 
-func holding(s *plan.TickSnapshot)   { s.Tenure = plan.Tenure{Holding: true, Cleared: true} }
+func underLock(s *plan.TickSnapshot) { s.Tenure = plan.Tenure{Holding: true, Cleared: true} }
 func byDefault(s *plan.TickSnapshot) { s.Lock.RetryElsewhere = false }
 
 // over says why the tenure is over, and stopping that its process has stopped and the lock is being given back.
@@ -102,13 +102,13 @@ func TestTicksThatMayRunElsewhere(t *testing.T) {
 			snap: retryTick(sees(plan.Lost, plan.StageStarted)), kind: plan.Drop,
 		},
 		"a run whose tick another cluster took is ended": {
-			snap: retryTick(ran, holding, sees(plan.Lost, plan.StageClaimed)), ends: true,
+			snap: retryTick(ran, underLock, sees(plan.Lost, plan.StageClaimed)), ends: true,
 		},
 		"so is one whose tick was taken and is nobody's any more": {
-			snap: retryTick(ran, holding, taken), ends: true,
+			snap: retryTick(ran, underLock, taken), ends: true,
 		},
 		"a run whose tick cannot be told about goes on": {
-			snap: retryTick(ran, holding, func(s *plan.TickSnapshot) { s.Store = plan.TickStore{Phase: plan.Lost} }),
+			snap: retryTick(ran, underLock, func(s *plan.TickSnapshot) { s.Store = plan.TickStore{Phase: plan.Lost} }),
 		},
 		"a tick that was taken before it ran here is asked for anew": {
 			snap: retryTick(begun, sees(plan.Lost, plan.StageClaimed)), kind: plan.Drop, outcome: plan.NotNoted, why: "forgotten",
