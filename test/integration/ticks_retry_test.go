@@ -168,3 +168,26 @@ func TestATickThatWaitsFollowsRetryElsewhere(t *testing.T) {
 	w.Expect(w.east.jobReads(c.job(0))).To(Equal("resumed"))
 	ledger.Verdict(t, w.ledger)
 }
+
+// With retryElsewhere too a tick is accounted for in both clusters wherever conch dies, runs never overlap, and
+// the next tick runs once.
+func TestConchKilledAtAnyStepOfATickLeavesItToTheOtherWithRetryElsewhere(t *testing.T) {
+	t.Parallel()
+	for n := 1; n <= tickCrashPoints; n++ {
+		for _, when := range []string{"before", "after"} {
+			if !soaking() && (n%4 != 3 || when == "after") {
+				continue // the others run in a soak
+			}
+			t.Run(fmt.Sprintf("%s write %d", when, n), func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t)
+				victim, spare := w.killedAt(when, n)
+				for _, s := range []*side{w.east, w.west} {
+					s.newLock(newCron("report").lock, retryElsewhere)
+				}
+				w.survivesTheTick(batchv1.ForbidConcurrent, victim, 2)
+				spare()
+			})
+		}
+	}
+}
