@@ -120,6 +120,23 @@ func TestATickThatLosesItsLockRunsInTheOtherClusterWithRetryElsewhere(t *testing
 	}
 }
 
+// A Redis that lost its data has lost no run: whoever is at it writes record and lock again, and nobody takes it over.
+func TestATickThatRedisForgetsRunsOnWithRetryElsewhere(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := newCron("report")
+	w.retryingPair(c, batchv1.ForbidConcurrent)
+	w.east.tick(c, 0, runFor("12", 0))
+	w.east.jobRuns(c.lock, c.job(0), 1)
+	w.west.tick(c, 0, runFor("1", 0))
+	w.Consistently(func() string { return w.west.jobReads(c.job(0)) }, time.Second, look).Should(Equal("suspended"))
+	w.redis.Do(t, "FLUSHALL")
+	w.east.comesTo(c, 0, "succeeded")
+	w.west.comesTo(c, 0, "skipped RunsElsewhere")
+	w.Expect(w.tickStarts()).To(Equal(map[string]int{c.job(0): 1}))
+	ledger.Verdict(t, w.ledger)
+}
+
 // A run that came to an end of its own, or of its user's will, is over everywhere.
 func TestATickThatEndedIsNotRunAgainWithRetryElsewhere(t *testing.T) {
 	t.Parallel()
