@@ -156,7 +156,7 @@ func (p *pass) wasOf(ctx context.Context, h *lockv1alpha1.Holder, of lineage) bo
 	}
 	rest, found := strings.CutPrefix(h.Name, of.name+"-")
 	parts := 1 // NAME-0
-	if of.kind == "Deployment" {
+	if of.kind == plan.KindDeployment {
 		parts = 2 // NAME-HASH-SUFFIX
 	}
 	return found && strings.Count(rest, "-") == parts-1

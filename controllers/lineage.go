@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conch-dev/conch/controllers/plan"
 )
 
 // deploymentRevision is where the deployment controller numbers the versions of a Deployment.
@@ -68,7 +70,7 @@ func (r *Reconciler) lineageOfReplicaSet(ctx context.Context, namespace string, 
 		return lineage{}, fmt.Errorf("read ReplicaSet %s: %w", key, err)
 	}
 	deployment := metav1.GetControllerOf(rs)
-	if deployment == nil || deployment.Kind != "Deployment" {
+	if deployment == nil || deployment.Kind != plan.KindDeployment {
 		return lineage{}, nil
 	}
 	revision, err := strconv.ParseInt(rs.Annotations[deploymentRevision], 10, 64)

@@ -73,7 +73,7 @@ func (p *pass) addStray(ctx context.Context, pod *corev1.Pod, h plan.Candidate, 
 	if marked {
 		c.Record, c.RecordedToken = "", "" // they are about its own lock
 	}
-	c.Stray, c.Replaceable = true, from.kind == "Deployment" && from.revision < holders.revision && c.Mode != plan.Leader
+	c.Stray, c.Replaceable = true, from.kind == plan.KindDeployment && from.revision < holders.revision && c.Mode != plan.Leader
 	p.pods[c.UID] = pod
 	p.candidates = append(p.candidates, c)
 	return nil
@@ -87,7 +87,7 @@ func (p *pass) selectorOf(ctx context.Context, of lineage, pod *corev1.Pod) (lab
 	var uid types.UID
 	var err error
 	only := of.revision == 1
-	if of.kind == "Deployment" {
+	if of.kind == plan.KindDeployment {
 		var d appsv1.Deployment
 		err = p.r.opts.APIReader.Get(ctx, key, &d)
 		selector, uid = d.Spec.Selector, d.UID

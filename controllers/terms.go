@@ -97,6 +97,7 @@ func (t *terms) fill(s lockv1alpha1.DistributedLockSpec) {
 	}
 	l.Demote = s.OnDemote == lockv1alpha1.DemoteDemote
 	l.ReleaseLost = s.OnUnreachable == lockv1alpha1.UnreachableRelease
+	l.RetryElsewhere = l.Shared && s.RetryElsewhere != nil && *s.RetryElsewhere
 }
 
 // refusal names why no candidate may contend for a lock, as a condition reason and a sentence.

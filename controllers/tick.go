@@ -151,7 +151,7 @@ func (p *pass) followRecord(run *tickRun) {
 func (p *pass) tickKey(cron string, minute int64) lock.Key {
 	k := p.terms.key
 	if p.name.Name != naming.Lock("CronJob", cron) {
-		k.Name += "/" + cron
+		k.Series = cron
 	}
 	return k.At(minute)
 }

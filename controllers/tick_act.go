@@ -58,12 +58,7 @@ func (p *pass) orderTick(run *tickRun) {
 	id := p.tickID(run)
 	switch run.dec.Kind {
 	case plan.Claim:
-		p.mem.ticks[run.uid] = tickEntry{id: id, keeper: p.terms.backend, epoch: p.r.opts.Election.Epoch()}
-		p.r.index.set(id, p.name)
-		p.keeper.Acquire(keeper.Want{Terms: p.terms.keeperTerms(), Request: lock.Request{
-			Key: id.Key, Owner: id.Owner, TTL: p.terms.timing.TTL, Floor: floorOf(p.status),
-			Settle: p.terms.settle(p.r.opts.Cluster), Ordered: run.snap.Policy != plan.Allow,
-		}})
+		p.claim(run)
 	case plan.Unclaim:
 		p.keeper.Release(id, lock.Leave{})
 	case plan.PutBack:
@@ -74,6 +69,17 @@ func (p *pass) orderTick(run *tickRun) {
 		p.dropTick(run.uid)
 		p.again = atOnce
 	}
+}
+
+// claim has the keeper ask for a run's tick, or go on asking by other rules.
+func (p *pass) claim(run *tickRun) {
+	id, retry := p.tickID(run), run.snap.Retries()
+	p.mem.ticks[run.uid] = tickEntry{id: id, keeper: p.terms.backend, epoch: p.r.opts.Election.Epoch(), retry: retry}
+	p.r.index.set(id, p.name)
+	p.keeper.Acquire(keeper.Want{Terms: p.terms.keeperTerms(), Request: lock.Request{
+		Key: id.Key, Owner: id.Owner, TTL: p.terms.timing.TTL, Floor: floorOf(p.status),
+		Settle: p.terms.settle(p.r.opts.Cluster), Ordered: run.snap.Policy != plan.Allow, Retry: retry,
+	}})
 }
 
 // runAlone carries out an effect on a Job that runs under its tick alone: as for the holder of a lock,

@@ -17,6 +17,8 @@ type tickEntry struct {
 	keeper string
 	// epoch is the term in which it was made, 0 for what the status names: that is kept by every replica.
 	epoch int64
+	// retry is what a claim asks by.
+	retry bool
 }
 
 // keepTicks has the keeper renew what the status says was started here, on every replica. Claims are the
@@ -129,6 +131,9 @@ func (p *pass) decideTicks() {
 	for _, run := range p.ticks {
 		s := &run.snap
 		s.Lock, s.Self, s.Store = base.Lock, base.Self, p.tickStore(run)
+		if e := p.mem.ticks[run.uid]; s.Store.Phase == plan.Asking && s.Self.Deciding && e.retry != s.Retries() {
+			p.claim(run)
+		}
 		s.Tenure = p.tenureOf(base, run)
 		s.Sighted = !p.mem.unseen[types.UID(run.uid)] || p.sighted(s.Job)
 		if s.Sighted {
@@ -147,6 +152,7 @@ func (p *pass) applyTick(run *tickRun) {
 	}
 	c := &p.candidates[i]
 	c.TickPending, c.TickWithdrawn, c.TickReplaced = run.dec.Pending, run.dec.Withdrawn, run.dec.Replaced
+	c.TickUnsaid = run.dec.Unsaid
 	if run.snap.Policy == plan.Replace && run.cron != nil {
 		c.Group, c.Revision = string(run.cron.UID), run.snap.Minute
 	}
@@ -155,7 +161,9 @@ func (p *pass) applyTick(run *tickRun) {
 // tenureOf tells where the plain lock stands with a run's Job.
 func (p *pass) tenureOf(base plan.Snapshot, run *tickRun) plan.Tenure {
 	if p.isHolder(types.UID(run.uid)) {
-		return plan.Tenure{Holding: true, Cleared: base.Cleared(p.now), Ending: p.status.Ending}
+		return plan.Tenure{
+			Holding: true, Cleared: base.Cleared(p.now), Stopped: p.status.State == plan.Releasing, Ending: p.status.Ending,
+		}
 	}
 	if p.lock == nil {
 		return plan.Tenure{}

@@ -168,7 +168,7 @@ const (
 const (
 	// ReasonClaimed: this cluster has claimed the run and has not started it yet.
 	ReasonClaimed = "Claimed"
-	// ReasonRunsElsewhere: another cluster has started the run, so this one deleted its Job.
+	// ReasonRunsElsewhere: another cluster has started the run, or ended it, so this one deleted its Job.
 	ReasonRunsElsewhere = "RunsElsewhere"
 	// ReasonSuperseded: under Forbid or Replace a newer run was started before.
 	ReasonSuperseded = "Superseded"
@@ -176,7 +176,8 @@ const (
 	ReasonTooOld = "TooOld"
 	// ReasonStartingDeadlineExceeded: the CronJob's startingDeadlineSeconds were over before the run could start.
 	ReasonStartingDeadlineExceeded = "StartingDeadlineExceeded"
-	// ReasonLostAfterStart: the lock was lost while the run was under way; it was stopped and is not run again.
+	// ReasonLostAfterStart: the lock was lost while the run was under way; it was stopped and is not run again, save in another cluster
+	// with retryElsewhere.
 	ReasonLostAfterStart = "LostAfterStart"
 	// ReasonJobDeleted: somebody deleted the Job of the run.
 	ReasonJobDeleted = "JobDeleted"

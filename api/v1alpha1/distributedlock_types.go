@@ -165,8 +165,11 @@ type DistributedLockSpec struct {
 	// +kubebuilder:default=Hold
 	OnUnreachable Unreachable `json:"onUnreachable,omitempty"`
 
-	// retryElsewhere is true if a scheduled run that was started and lost may
-	// run in another cluster. Default: false.
+	// retryElsewhere is true if a scheduled run that was started and lost its
+	// lock, or its cluster, runs again in another cluster whose Job waits for
+	// that. Write it in every cluster, and only for runs that may be repeated.
+	// Without effect under concurrencyPolicy Allow, where a run has no lock but
+	// its own. Default: false.
 	// +optional
 	// +kubebuilder:default=false
 	RetryElsewhere *bool `json:"retryElsewhere,omitempty"`

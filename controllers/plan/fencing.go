@@ -87,6 +87,9 @@ func (s Snapshot) decideReleasing() Decision {
 	if s.Self.IdentityConflict {
 		return s.wait(IdentityConflict, "nothing is given back while two clusters use one identity")
 	}
+	if h, _ := s.holder(); h.TickUnsaid {
+		return s.wait(s.Status.Ending, "the outcome of the scheduled run is being recorded before the key is given back")
+	}
 	return s.do(Action{Kind: Release, Unclean: s.Status.Unclean}, s.Status.Ending, "the key is being given back")
 }
 

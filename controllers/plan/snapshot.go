@@ -65,6 +65,8 @@ type Lock struct {
 	HoldOnLoss    bool // onBackendLoss: Hold
 	Demote        bool // onDemote: Demote
 	ReleaseLost   bool // onUnreachable: Release
+	// RetryElsewhere lets another cluster run a scheduled run that lost its lock after it was started.
+	RetryElsewhere bool
 	// ReleaseAsked and DeadConfirmed are fencing tokens named by an operator; zero for none.
 	ReleaseAsked  int64
 	DeadConfirmed int64
@@ -164,10 +166,12 @@ type Candidate struct {
 	Done bool
 	// TickPending is true while a scheduled run has not been claimed for this cluster: it neither contends
 	// nor starts. TickWithdrawn is true where it will not run here, so that its tenure ends.
-	// TickReplaced is true where a newer run of another cluster takes its place.
+	// TickReplaced is true where a newer run of another cluster takes its place. TickUnsaid is true while the
+	// store has still to be told how it ended; whoever finds the key free before that may run it again.
 	TickPending   bool
 	TickWithdrawn bool
 	TickReplaced  bool
+	TickUnsaid    bool
 }
 
 // Eligible reports whether the candidate could start if it had the lock.

@@ -94,6 +94,8 @@ type Tenure struct {
 	Holding bool
 	// Cleared is true while it holds and nothing but the tick is in the way of its start.
 	Cleared bool
+	// Stopped is true once the status says that its processes have ended, and the key is being given back.
+	Stopped bool
 	// Ending is why the status says that its tenure is over or, after that, was.
 	Ending Reason
 }
@@ -149,10 +151,12 @@ type TickDecision struct {
 	// Note replaces the snapshot's, once the effect has succeeded.
 	Note TickNote
 	// Pending keeps the Job from contending for the plain lock or, if it has that, from being started.
-	// Withdrawn ends its tenure, and Replaced does so for a newer run of another cluster.
+	// Withdrawn ends its tenure, and Replaced does so for a newer run of another cluster. Unsaid keeps the plain
+	// lock until the outcome stands in the store.
 	Pending   bool
 	Withdrawn bool
 	Replaced  bool
+	Unsaid    bool
 	Reason    Reason
 	Message   string
 	Revisit   time.Duration

@@ -45,6 +45,11 @@ func (s TickSnapshot) elsewhere() bool {
 	return s.Store.Answered && s.Store.SeenStage.begun() && (s.Store.Phase == Asking || s.Store.Phase == Lost)
 }
 
+// gone reports whether the store said that a tick that was granted is no longer ours.
+func (s TickSnapshot) gone() bool {
+	return s.Store.Phase == Lost && s.Store.Answered && (s.Store.SeenStage != Unclaimed || s.Store.Seen.Presence == Free)
+}
+
 // mayNot names why this cluster begins no run.
 func (s TickSnapshot) mayNot() (Reason, string) {
 	return Snapshot{Lock: s.Lock, Self: s.Self}.mustNotContend()
@@ -92,7 +97,7 @@ func (s TickSnapshot) skipTaken() TickDecision {
 func (s TickSnapshot) queue(now time.Time) TickDecision {
 	r, msg := s.mayNot()
 	switch {
-	case s.elsewhere():
+	case s.elsewhere() && !s.mayFollow(now):
 		return s.skipTaken()
 	case s.Store.TooOld != "":
 		return s.skip(s.Store.TooOld, "the store lets nobody run it any more")
@@ -137,6 +142,9 @@ func (s TickSnapshot) contend(now time.Time) TickDecision {
 			// Whoever claimed it wants the plain lock next: two that have one each would wait for each other.
 			d.Withdrawn = true
 			d.Reason, d.Message = HeldElsewhere, "claimed in cluster "+s.Store.Seen.Holder.Cluster
+			if s.Store.SeenStage.begun() {
+				d.Message = "started in cluster " + s.Store.Seen.Holder.Cluster + ": it runs here if it is lost there"
+			}
 		}
 		return d
 	case Granted:
@@ -164,8 +172,10 @@ func (s TickSnapshot) claimed(now time.Time) TickDecision {
 func (s TickSnapshot) begin(now time.Time) TickDecision {
 	r, msg := s.mayNot()
 	switch {
-	case s.Store.Phase == Lost && s.elsewhere():
+	case s.elsewhere() && !s.Retries():
 		return s.skipTaken()
+	case s.gone():
+		return s.askAnew("another cluster took the tick before it ran here")
 	case !s.mine() || !s.Store.Stage.begun():
 		return s.idle(CannotTell, "the store has not confirmed yet that it was started here").until(now, now.Add(tickLook))
 	case s.Store.Stage.over():

@@ -4,20 +4,23 @@ import "time"
 
 // running watches over a Job that was resumed for its tick.
 func (s TickSnapshot) running(now time.Time) TickDecision {
-	gone := s.Store.Phase == Lost && s.elsewhere()
 	switch {
 	case s.Policy == Allow:
 		return s.alone(now)
-	case s.Tenure.Holding:
+	case s.Tenure.Holding && !s.settlesFirst():
 		d := s.idle(TickStarted, "it runs")
-		d.Pending, d.Withdrawn, d.Replaced = false, gone, s.Policy == Replace && s.Awaited
+		d.Pending, d.Withdrawn, d.Replaced = false, s.gone(), s.Policy == Replace && s.Awaited
 		return d
 	case s.Job.works():
 		return s.idle(TickLost, "it runs without its lock and is being stopped").until(now, now.Add(tickLook))
 	case !s.Job.Body.Exists || s.Job.Body.Deleting:
 		return s.conclude(Failed, TickDeleted, "its Job was deleted")
+	case s.Tenure.Holding && s.forsaken():
+		return s.idle(TickLost, "its tenure is being ended")
 	case s.Tenure.Ending == StartDeadline && !s.Sighted:
 		return s.note(PuttingBack, StartDeadline, "no pod of it ran in time")
+	case s.forsaken():
+		return s.note(Failed, TickLost, "it lost its lock after it was started; another cluster may run it")
 	}
 	return s.conclude(Failed, TickLost, "it lost its lock after it was started, and is not run again")
 }
@@ -96,15 +99,18 @@ func (s TickSnapshot) conclude(o Outcome, r Reason, msg string) TickDecision {
 	if o == Succeeded {
 		stage = StageSucceeded
 	}
+	ending := s.Tenure.Holding && o == Failed && r != TickEnded
 	switch {
-	case s.Tenure.Holding && o == Failed && r != TickEnded:
+	case ending && !s.settlesFirst():
 		return s.idle(r, msg+"; its tenure is being ended")
 	case s.Store.Phase == GivingUp:
 		return s.idle(r, msg)
 	case s.mine() && !s.Store.Stage.over() && s.Store.Stage.begun():
-		return s.stamp(stage, r, msg)
+		return s.unsaid(s.stamp(stage, r, msg))
 	case s.mine() && s.Store.Stamping != Unclaimed:
-		return s.idle(r, msg)
+		return s.unsaid(s.idle(r, msg))
+	case ending:
+		return s.idle(r, msg+"; its tenure is being ended")
 	}
 	return s.note(o, r, msg)
 }
@@ -117,9 +123,7 @@ func (s TickSnapshot) putBack() TickDecision {
 	case GivingUp:
 		return s.idle(s.Note.Why, "the tick is being put back")
 	case GivenBack, Lost, Asking:
-		d := s.act(Drop, s.Note.Why, "the tick is free")
-		d.Note = TickNote{Spent: s.Job.RecordToken}
-		return d
+		return s.askAnew("the tick is free")
 	}
 	// Nothing is known here: asking as the same owner tells, and finds the record if it is still there.
 	d := s.idle(s.Note.Why, "the tick is free, or is found to be ours still")

@@ -27,6 +27,8 @@ func (s *tickSite) store(minute int64) plan.TickStore {
 	}
 	if e.seen.owner != "" {
 		st.Seen = plan.Seen{Presence: plan.Away, Holder: plan.Holder{Cluster: e.seen.owner[:1], Owner: e.seen.owner}}
+	} else if e.phase == plan.Lost {
+		st.Seen.Presence = plan.Free
 	}
 	return st
 }
@@ -57,16 +59,17 @@ func (s *tickSite) ask(minute int64, e *tickEntry) {
 	e.answered = true
 	switch {
 	case r != nil && r.owner == s.owner(minute):
+	case w.forsaken(r) && w.newest() == minute:
+		w.take(r, minute)
+		r = w.claimFor(s.owner(minute), minute)
 	case r != nil:
 		e.seen = *r
 		return
-	case w.begun[minute], w.policy != plan.Allow && w.newest() > minute:
+	case w.begun[minute] && w.retry.taken[minute] == 0, w.policy != plan.Allow && w.newest() > minute:
 		e.tooOld = plan.TickSuperseded
 		return
 	default:
-		w.fence++
-		r = &tickRecord{owner: s.owner(minute), fence: w.fence, stage: plan.StageClaimed, expires: w.now.Add(tickTTL)}
-		w.ticks[minute] = r
+		r = w.claimFor(s.owner(minute), minute)
 		if w.now.Before(w.settleUntil) {
 			e.settle = w.settleUntil
 		}
@@ -86,8 +89,9 @@ func (s *tickSite) renew(minute int64, e *tickEntry) {
 			e.tooOld, e.stamping = plan.TickSuperseded, ""
 			return
 		}
-	case from != plan.StageClaimed && (r == nil || r.stage == plan.StageClaimed):
+	case from != plan.StageClaimed && (r == nil || r.stage == plan.StageClaimed) && e.grant.fence > w.retry.taken[minute]:
 		r = &tickRecord{owner: e.grant.owner, fence: e.grant.fence, stage: from}
+		w.retry.lostUntil = w.now.Add(tickTTL)
 	default:
 		e.phase, e.seen, e.answered = plan.Lost, tickRecord{}, true
 		if r != nil {
@@ -102,6 +106,7 @@ func (s *tickSite) renew(minute int64, e *tickEntry) {
 	r.expires = w.now.Add(tickTTL)
 	if r.stage != plan.StageClaimed {
 		w.begun[minute], r.expires = true, w.now.Add(48*time.Hour)
+		w.retry.over[minute] = rank(r.stage) == 3
 	}
 	w.ticks[minute] = r
 	e.grant, e.stamping, e.validTo, e.answered = *r, "", r.expires, true

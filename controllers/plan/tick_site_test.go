@@ -17,11 +17,13 @@ type due struct {
 type tickJob struct {
 	minute            int64
 	suspended, gone   bool
+	replaced          bool  // deleted for a newer one
 	record            int64 // the fencing token of the patch that resumed it
 	working, terminal bool
 	succeeded         bool
 	endsAt, podAt     time.Time
 	everWorked        bool
+	starts            int
 }
 
 // tickEntry is what the keeper of one process knows about one tick.
@@ -45,9 +47,14 @@ type tickSite struct {
 	notes   map[int64]plan.TickNote
 	entries map[int64]*tickEntry
 	// plain is the Job that holds the plain lock here, and ending why that ends.
-	holder    *tickJob
-	holderTo  time.Time
-	ending    plan.Reason
+	holder   *tickJob
+	holderTo time.Time
+	ending   plan.Reason
+	// stopped is true once the holder's process is known to have ended, and unsaid while its outcome is not recorded.
+	stopped, unsaid bool
+	// endings are why the tenures before have ended, and dead is true for a cluster that never comes back.
+	endings   map[int64]plan.Reason
+	dead      bool
 	cutUntil  time.Time
 	awayUntil time.Time
 	healthy   bool
@@ -65,7 +72,7 @@ func (s *tickSite) second() {
 	for _, j := range s.jobs {
 		s.runProcess(j)
 	}
-	if s.w.now.Before(s.awayUntil) {
+	if s.dead || s.w.now.Before(s.awayUntil) {
 		return
 	}
 	if s.w.policy != plan.Allow {
@@ -89,7 +96,7 @@ func (s *tickSite) minutes() []int64 {
 // makeJobs is the CronJob controller. Under Forbid it makes no Job beside one that is not over, under
 // Replace it deletes that.
 func (s *tickSite) makeJobs() {
-	for len(s.due) > 0 && !s.w.now.Before(s.due[0].at) {
+	for !s.dead && len(s.due) > 0 && !s.w.now.Before(s.due[0].at) {
 		minute := s.due[0].minute
 		s.due = s.due[1:]
 		if s.w.policy == plan.Forbid && s.busy() {
@@ -98,7 +105,7 @@ func (s *tickSite) makeJobs() {
 		if s.w.policy == plan.Replace {
 			for _, j := range s.jobs {
 				if !j.terminal {
-					j.gone, j.working = true, false
+					j.gone, j.working, j.replaced = true, false, true
 				}
 			}
 		}
@@ -119,7 +126,7 @@ func (s *tickSite) busy() bool {
 
 func (s *tickSite) runProcess(j *tickJob) {
 	switch {
-	case j.suspended || j.gone || j.terminal:
+	case s.dead || j.suspended || j.gone || j.terminal:
 		j.working = false
 	case j.working && !s.w.now.Before(j.endsAt):
 		j.working, j.terminal, j.succeeded = false, true, !s.w.chance(5)
@@ -134,10 +141,9 @@ func (s *tickSite) resume(j *tickJob, token int64) {
 	j.suspended, j.record = false, token
 	j.podAt, j.endsAt = w.now.Add(time.Duration(w.rnd.IntN(3))*time.Second), w.now.Add(time.Duration(5+w.rnd.IntN(90))*time.Second)
 	w.starts[j.minute]++
+	j.starts++
 	w.say("%s starts %d", s.name, j.minute)
-	if w.starts[j.minute] > 1 {
-		w.fail("tick %d was started %d times", j.minute, w.starts[j.minute])
-	}
+	w.checkStart(j)
 }
 
 // tendPlain stands for plan.Decide on the plain lock: ask, hold, lose and give back in the proper order.
@@ -167,12 +173,16 @@ func (s *tickSite) tendPlain() {
 	if !h.terminal && !h.gone {
 		h.suspended, h.working = true, false
 	}
-	if s.reaches() {
+	switch {
+	case !s.stopped:
+		s.stopped = true
+	case s.reaches() && !s.unsaid:
 		if w.plain != nil && w.plain.owner == s.name {
 			w.plain = nil
 		}
 		w.say("%s gives the lock back: %s", s.name, s.ending)
-		s.holder, s.ending = nil, ""
+		s.endings[h.minute] = s.ending
+		s.holder, s.ending, s.stopped = nil, "", false
 	}
 }
 
@@ -188,7 +198,7 @@ func (s *tickSite) contend(j *tickJob) {
 
 func (s *tickSite) snapshot(j *tickJob) plan.TickSnapshot {
 	snap := plan.TickSnapshot{
-		Lock: plan.Lock{FenceGrace: time.Second, Margin: time.Second, RenewInterval: tickRenew, TakeoverDelay: tickTakeover, StartDeadline: 5 * time.Minute},
+		Lock: plan.Lock{FenceGrace: time.Second, Margin: time.Second, RenewInterval: tickRenew, TakeoverDelay: tickTakeover, StartDeadline: 5 * time.Minute, RetryElsewhere: s.w.retries},
 		Self: plan.Self{Cluster: s.name, Deciding: true, Contending: true},
 		Job: plan.Candidate{
 			Kind: plan.KindJob, Namespace: "ns", Name: fmt.Sprint(j.minute), UID: fmt.Sprint(j.minute), Mode: plan.Exclusive, Marked: true,
@@ -196,7 +206,7 @@ func (s *tickSite) snapshot(j *tickJob) plan.TickSnapshot {
 			Body: plan.Body{Exists: !j.gone, Terminal: j.terminal, VanishedAt: now},
 		},
 		Succeeded: j.succeeded, Sighted: true, Minute: j.minute, Policy: s.w.policy, Note: s.notes[j.minute],
-		Tenure: plan.Tenure{Holding: s.holder == j, Cleared: s.holder == j && s.ending == "" && !s.w.now.Before(s.w.settleUntil)},
+		Tenure: s.tenure(j),
 		Store:  s.store(j.minute),
 	}
 	if j.record > 0 {
@@ -212,6 +222,9 @@ func (s *tickSite) decide(minute int64) {
 	j := s.jobs[minute]
 	snap := s.snapshot(j)
 	d := plan.DecideTick(s.w.now, snap)
+	if s.holder == j {
+		s.unsaid = d.Unsaid
+	}
 	s.effect(j, d)
 	if (d.Kind != plan.NoTickAction || d.Note != s.notes[minute]) && s.w.chance(6) && !s.healthy {
 		s.crash() // the effect is out, and what was to be noted is not
@@ -220,6 +233,7 @@ func (s *tickSite) decide(minute int64) {
 	if d.Note != s.notes[minute] {
 		s.w.say("%s notes %d %s (%s)", s.name, minute, d.Note.Outcome, d.Reason)
 		s.notes[minute] = d.Note
+		s.w.checkSkip(s, minute)
 	}
 	if s.w.policy == plan.Allow {
 		return

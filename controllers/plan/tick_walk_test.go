@@ -19,6 +19,13 @@ func TestTicksWalk(t *testing.T) {
 		"Forbid, data lost":    {policy: plan.Forbid, flushes: true},
 		"Allow, data lost":     {policy: plan.Allow, flushes: true},
 		"Forbid, clusters die": {policy: plan.Forbid, outages: true},
+
+		"Forbid, run again elsewhere":                          {policy: plan.Forbid, retries: true},
+		"Replace, run again elsewhere":                         {policy: plan.Replace, retries: true},
+		"Forbid, run again elsewhere, data lost":               {policy: plan.Forbid, retries: true, flushes: true},
+		"Forbid, run again elsewhere, clusters die":            {policy: plan.Forbid, retries: true, outages: true},
+		"Forbid, run again elsewhere, one cluster never back":  {policy: plan.Forbid, retries: true, death: true},
+		"Replace, run again elsewhere, one cluster never back": {policy: plan.Replace, retries: true, death: true},
 	}
 	for name, k := range walks {
 		t.Run(name, func(t *testing.T) {
@@ -36,18 +43,26 @@ type tickWalk struct {
 	policy  plan.Concurrency
 	flushes bool // Redis loses its data
 	outages bool // a whole cluster is away for minutes
+	retries bool // retryElsewhere
+	death   bool // a whole cluster dies, with all that runs there, and never comes back
 }
 
 const ticksPerWalk = 12
 
 func (k tickWalk) run(seed uint64) *tickWorld {
 	w := newTickWorld(seed, k.policy)
+	w.retries = k.retries
+	dies := int64(1 + w.rnd.IntN(ticksPerWalk))
 	w.mayOverlap = k.policy == plan.Allow || k.outages // nobody stops a run whose conch is away
 	for minute := int64(1); minute <= ticksPerWalk; minute++ {
 		w.schedule(minute)
-		for range 60 {
+		for second := range 60 {
 			if len(w.broken) > 0 {
 				return w
+			}
+			if k.death && minute == dies && second == 20 {
+				w.say("cluster a dies for good")
+				w.sites[0].dead = true
 			}
 			if w.chance(25) {
 				k.fault(w)
@@ -90,18 +105,26 @@ func (w *tickWorld) account() {
 	for minute, made := range w.made {
 		var ran, skipped int
 		for _, s := range w.sites {
+			if s.dead {
+				made -= min(1, len(s.jobsOf(minute)))
+				continue
+			}
 			switch s.notes[minute].Outcome {
 			case plan.Succeeded, plan.Failed:
 				ran++
 			case plan.Skipped:
 				skipped++
-			case plan.NotNoted, plan.Begun, plan.Halting, plan.PuttingBack:
+			case plan.NotNoted:
+				if j := s.jobs[minute]; w.policy == plan.Replace && j != nil && j.gone {
+					skipped++ // it waited, and was deleted for a newer one
+				}
+			case plan.Begun, plan.Halting, plan.PuttingBack:
 			}
 		}
 		if ran+skipped != made {
 			w.fail("tick %d: %d Jobs, of which %d ran and %d were skipped: %+v %+v", minute, made, ran, skipped, w.sites[0].notes[minute], w.sites[1].notes[minute])
 		}
-		if ran > 1 {
+		if ran > 1 && !w.retries {
 			w.fail("tick %d is noted as run %d times", minute, ran)
 		}
 	}

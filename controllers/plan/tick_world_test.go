@@ -39,6 +39,8 @@ type tickWorld struct {
 	policy plan.Concurrency
 	// mayOverlap is true where nothing is promised about two that run at the same time.
 	mayOverlap bool
+	retries    bool // retryElsewhere
+	flushed    bool // Redis lost its data at least once
 	sites      []*tickSite
 	ticks      map[int64]*tickRecord
 	begun      map[int64]bool // minutes the store knows to have been started
@@ -46,6 +48,7 @@ type tickWorld struct {
 	fence      int64
 	// settleUntil is until when nobody new may start, after data was lost; flushAgain when that may happen again.
 	settleUntil, flushAgain time.Time
+	retry                   tickRetry
 
 	starts map[int64]int
 	made   map[int64]int
@@ -57,9 +60,10 @@ func newTickWorld(seed uint64, policy plan.Concurrency) *tickWorld {
 	w := &tickWorld{
 		rnd: rand.New(rand.NewPCG(seed, 7)), now: now, policy: policy, fence: 100,
 		ticks: map[int64]*tickRecord{}, begun: map[int64]bool{}, starts: map[int64]int{}, made: map[int64]int{},
+		retry: tickRetry{taken: map[int64]int64{}, over: map[int64]bool{}},
 	}
 	for _, name := range []string{"a", "b"} {
-		w.sites = append(w.sites, &tickSite{w: w, name: name, jobs: map[int64]*tickJob{}, notes: map[int64]plan.TickNote{}, entries: map[int64]*tickEntry{}})
+		w.sites = append(w.sites, &tickSite{w: w, name: name, jobs: map[int64]*tickJob{}, notes: map[int64]plan.TickNote{}, entries: map[int64]*tickEntry{}, endings: map[int64]plan.Reason{}})
 	}
 	return w
 }
@@ -81,7 +85,7 @@ func (w *tickWorld) story() string { return strings.Join(w.lines, "\n") }
 // back by a run that goes on.
 func (w *tickWorld) schedule(minute int64) {
 	for _, s := range w.sites {
-		if w.chance(10) && !s.healthy {
+		if s.dead || w.chance(10) && !s.healthy {
 			continue
 		}
 		s.due = append(s.due, due{minute, w.now.Add(time.Duration(w.rnd.IntN(6)) * time.Second)})
@@ -90,7 +94,9 @@ func (w *tickWorld) schedule(minute int64) {
 
 func (w *tickWorld) flush() {
 	w.say("Redis loses its data")
+	w.flushed = true
 	w.ticks, w.begun, w.plain = map[int64]*tickRecord{}, map[int64]bool{}, nil
+	w.retry = tickRetry{taken: map[int64]int64{}, over: map[int64]bool{}}
 	w.settleUntil = w.now.Add(tickTTL + tickTakeover)
 	w.flushAgain = w.settleUntil.Add(tickTTL)
 }

@@ -10,6 +10,9 @@ import (
 // MaxKeyBytes bounds a key's name as it stands in the store.
 const MaxKeyBytes = 253
 
+// seriesLetters is what a series is made of.
+const seriesLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_"
+
 // maxTick is in the year 9999.
 const maxTick = 4_223_371_680
 
@@ -21,6 +24,8 @@ type Key struct {
 	// Tick, if set, names one scheduled run of the key instead of the key itself: the minute since 1970
 	// in UTC that it is due in.
 	Tick int64
+	// Series, for a tick, tells schedules apart that share the key: their ticks of one minute are different ones, and are not ordered.
+	Series string
 }
 
 // String returns the name, for logs and messages.
@@ -35,6 +40,10 @@ func (k Key) Validate() error {
 		return fmt.Errorf("lock key has %d bytes: at most %d fit", len(k.Plain().Encoded()), MaxKeyBytes)
 	case k.Tick < 0 || k.Tick > maxTick:
 		return fmt.Errorf("tick %d: write the minute since 1970, up to %d", k.Tick, maxTick)
+	case k.Series != "" && k.Tick == 0:
+		return errors.New("series: only a tick belongs to one")
+	case len(k.Series) > MaxKeyBytes || strings.Trim(k.Series, seriesLetters) != "":
+		return fmt.Errorf("series %q: write at most %d letters, digits, dots, dashes and underscores", k.Series, MaxKeyBytes)
 	case !utf8.ValidString(k.Name):
 		return errors.New("lock key is not valid UTF-8: use text")
 	}

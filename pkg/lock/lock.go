@@ -50,6 +50,9 @@ type Request struct {
 	Queue bool
 	// Ordered, for a tick, asks for it only as long as no newer tick of the key was started.
 	Ordered bool
+	// Retry, for a tick, asks for it also where it was started and has no outcome, if nobody holds the plain key
+	// of the same name: whoever started it under that key has lost it, or is gone.
+	Retry bool
 }
 
 // Settle describes the wait between acquiring a key and starting, where the tenure before was not

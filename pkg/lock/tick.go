@@ -19,6 +19,9 @@ import (
 // Fencing tokens rise over all ticks of a key and the key itself alike. A Request.Floor is about the one or the other: a plain key that is
 // asked for with a tick's fencing token as floor seems to have lost data.
 //
+// Request.Retry makes one exception: a tick that was started and whose plain key nobody holds is claimed anew. Its minute still counts as
+// started towards older ones, and no stamp of an earlier grant makes a record any more.
+//
 // A stamp never leads backwards. A grant that says claimed never makes a record: if the claim is gone, another one may be at it. One that
 // says started does, since it is the only witness left where the store lost its data; it then also takes over a mere claim of another.
 
@@ -28,7 +31,7 @@ type Stage string
 const (
 	// StageClaimed: somebody means to run it, and has not begun.
 	StageClaimed Stage = "claimed"
-	// StageStarted: it may have begun. It is run by nobody else, even if nothing more is heard of it.
+	// StageStarted: it may have begun. It is run by nobody else, even if nothing more is heard of it, save with Request.Retry.
 	StageStarted Stage = "started"
 	// StageSucceeded and StageFailed: it is over.
 	StageSucceeded Stage = "succeeded"
@@ -83,14 +86,18 @@ func (k Key) At(minute int64) Key {
 }
 
 // Plain is the key without its tick.
-func (k Key) Plain() Key { return k.At(0) }
+func (k Key) Plain() Key { return Key{Name: k.Name, Raw: k.Raw} }
 
 // tickSuffix tells the ticks of a key apart.
 func (k Key) tickSuffix() string {
 	if k.Tick == 0 {
 		return ""
 	}
-	return ":tick:" + strconv.FormatInt(k.Tick, 10)
+	suffix := ":tick:" + strconv.FormatInt(k.Tick, 10)
+	if k.Series != "" {
+		suffix = ":of:" + k.Series + suffix
+	}
+	return suffix
 }
 
 // Stamper is a Backend that keeps ticks.

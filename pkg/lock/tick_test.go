@@ -20,6 +20,10 @@ func TestATickIsNamedByItsMinute(t *testing.T) {
 		if tick.Plain() != k || tick == k || tick.String() != name+":tick:29579070" || !strings.HasSuffix(tick.Encoded(), ":tick:29579070") {
 			t.Errorf("%+v is written %q and %q", tick, tick.String(), tick.Encoded())
 		}
+		tick.Series = "a"
+		if tick.Plain() != k || tick.String() != name+":of:a:tick:29579070" || !strings.HasSuffix(tick.Encoded(), ":of:a:tick:29579070") {
+			t.Errorf("%+v is written %q and %q", tick, tick.String(), tick.Encoded())
+		}
 	}
 }
 
@@ -28,6 +32,8 @@ func TestATickThatCannotBeIsRefused(t *testing.T) {
 	long := lock.Key{Name: strings.Repeat("x", lock.MaxKeyBytes)}
 	for k, fits := range map[lock.Key]bool{
 		long.At(29579070): true, {Name: "x", Tick: 1}: true, {Name: "x", Tick: -1}: false, {Name: "x", Tick: 1 << 62}: false, {Tick: 1}: false,
+		{Name: "x", Tick: 1, Series: "a-b.c_9"}: true, {Name: "x", Series: "a"}: false, {Name: "x", Tick: 1, Series: "a:b"}: false,
+		{Name: "x", Tick: 1, Series: strings.Repeat("x", lock.MaxKeyBytes+1)}: false,
 	} {
 		if err := k.Validate(); (err == nil) != fits {
 			t.Errorf("%+v: %v", k, err)

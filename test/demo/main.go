@@ -6,10 +6,9 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
+
+	"github.com/conch-dev/conch/test/program"
 )
 
 // demoWithin bounds the whole show, builds aside.
@@ -17,14 +16,7 @@ const demoWithin = 3 * time.Minute
 
 func main() {
 	keep := flag.Bool("keep", false, "leave everything running at the end, until interrupted")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *keep)
-	stop()
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "demo: failed: %v\n", err)
-		os.Exit(1)
-	}
+	program.Main("demo", func(ctx context.Context) error { return run(ctx, *keep) })
 }
 
 func run(ctx context.Context, keep bool) error {

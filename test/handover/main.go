@@ -9,14 +9,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"runtime"
 	"strings"
-	"syscall"
 	"time"
 
-	"github.com/go-logr/logr"
-	"k8s.io/klog/v2"
+	"github.com/conch-dev/conch/test/program"
 )
 
 const (
@@ -28,16 +25,8 @@ const (
 
 func main() {
 	n := flag.Int("n", 100, "how many handovers to time")
-	flag.Parse()
-	// The client complains of watches that end with the node agent; what matters comes back as errors.
-	klog.SetLogger(logr.Discard())
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *n)
-	stop()
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "handover: failed: %v\n", err)
-		os.Exit(1)
-	}
+	program.Quiet()
+	program.Main("handover", func(ctx context.Context) error { return run(ctx, *n) })
 }
 
 func run(ctx context.Context, n int) error {

@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"net/http"
 	"sync"
 	"testing"
 	"time"
@@ -58,7 +59,7 @@ func TestTheNextPodOfANameIsNotStoppedForTheOneBefore(t *testing.T) {
 	ordered, late := make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	api.Before(func(wr rig.Write) {
-		if wr.Method == "DELETE" && wr.Resource == "pods" {
+		if wr.Method == http.MethodDelete && wr.Resource == "pods" {
 			once.Do(func() { close(ordered); <-late })
 		}
 	})

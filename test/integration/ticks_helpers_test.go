@@ -78,6 +78,9 @@ func (s *side) tick(c cron, minute int, mods ...func(*batchv1.JobSpec)) *batchv1
 		},
 		Spec: *cj.Spec.JobTemplate.Spec.DeepCopy(),
 	}
+	if c.lock != naming.Lock("CronJob", c.name) {
+		j.Annotations[lockv1alpha1.AnnotationLock] = c.lock
+	}
 	for _, mod := range mods {
 		mod(&j.Spec)
 	}

@@ -17,11 +17,16 @@ import (
 func (w *world) pairOf(name string, policy batchv1.ConcurrencyPolicy, mods ...func(*batchv1.CronJobSpec)) cron {
 	w.t.Helper()
 	c := newCron(name)
+	w.pair(c, policy, mods...)
+	return c
+}
+
+func (w *world) pair(c cron, policy batchv1.ConcurrencyPolicy, mods ...func(*batchv1.CronJobSpec)) {
+	w.t.Helper()
 	for _, s := range []*side{w.east, w.west} {
 		s.conch(1)
 		s.cronJob(c, policy, mods...)
 	}
-	return c
 }
 
 // Both clusters have the CronJob and make its Jobs; each tick runs in one of them, and the other deletes

@@ -6,13 +6,9 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
-	"github.com/go-logr/logr"
-	"k8s.io/klog/v2"
+	"github.com/conch-dev/conch/test/program"
 )
 
 // within bounds the whole run, the build of conch aside.
@@ -20,16 +16,8 @@ const within = 30 * time.Minute
 
 func main() {
 	n := flag.Int("n", 100, "how many rollouts of each kind")
-	flag.Parse()
-	// The client complains of watches that end with the node agent; what matters comes back as errors.
-	klog.SetLogger(logr.Discard())
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *n)
-	stop()
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "rollouts: failed: %v\n", err)
-		os.Exit(1)
-	}
+	program.Quiet()
+	program.Main("rollouts", func(ctx context.Context) error { return run(ctx, *n) })
 }
 
 func run(ctx context.Context, n int) error {

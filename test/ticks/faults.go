@@ -67,7 +67,7 @@ func around(rnd *rand.Rand, mean time.Duration) time.Duration {
 
 // kill ends one conch or the other and starts it again, at once or a moment later.
 func (f *faults) kill(ctx context.Context) {
-	rnd := rand.New(rand.NewPCG(f.w.seed, killStream)) //nolint:gosec // chance that can be repeated
+	rnd := rand.New(rand.NewPCG(f.w.seed, killStream))
 	for pause(ctx, around(rnd, f.w.killEvery)) {
 		s := f.w.sites[rnd.IntN(len(f.w.sites))]
 		s.Conch.Kill()
@@ -83,7 +83,7 @@ func (f *faults) kill(ctx context.Context) {
 // cut takes a cluster's Redis away for a moment, in one of the ways in which that happens: connections break, cannot be made, or lead
 // nowhere, or what was asked for is done and the answer comes late.
 func (f *faults) cut(ctx context.Context, s *site) {
-	rnd := rand.New(rand.NewPCG(f.w.seed, cutStream+uint64(s.index))) //nolint:gosec // chance that can be repeated
+	rnd := rand.New(rand.NewPCG(f.w.seed, cutStream+uint64(s.index)))
 	modes := []proxy.Mode{proxy.Cut, proxy.Refuse, proxy.BlackHole, proxy.HoldReply}
 	for pause(ctx, around(rnd, f.w.cutEvery-f.w.cutFor)) {
 		since := time.Now()

@@ -8,14 +8,9 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
-	"github.com/go-logr/logr"
-	"k8s.io/klog/v2"
-	"sigs.k8s.io/controller-runtime/pkg/log"
+	"github.com/conch-dev/conch/test/program"
 )
 
 // within bounds one tick on the average, and raising bounds what comes before and after them all.
@@ -52,21 +47,8 @@ func main() {
 	s := usual()
 	flag.IntVar(&s.ticks, "n", s.ticks, "how many ticks")
 	flag.Uint64Var(&s.seed, "seed", s.seed, "where chance comes from; by default another one each time")
-	flag.Parse()
-	quiet()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, s)
-	stop()
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "ticks: failed: %v\n", err)
-		os.Exit(1)
-	}
-}
-
-// quiet silences the clients, which complain of watches that end with the node agent; what matters comes back as errors.
-func quiet() {
-	klog.SetLogger(logr.Discard())
-	log.SetLogger(logr.Discard())
+	program.Quiet()
+	program.Main("ticks", func(ctx context.Context) error { return run(ctx, s) })
 }
 
 func run(ctx context.Context, o settings) error {

@@ -51,7 +51,7 @@ type runPlan struct {
 
 // planOf draws the run of a minute; it depends on the seed and nothing else.
 func (o settings) planOf(minute int) runPlan {
-	rnd := rand.New(rand.NewPCG(o.seed, uint64(minute))) //nolint:gosec // chance that can be repeated
+	rnd := rand.New(rand.NewPCG(o.seed, uint64(minute)))
 	r := runPlan{takes: time.Duration(1 + rnd.Int64N(int64(o.longest)))}
 	if rnd.IntN(10) == 0 {
 		r.exit = 1

@@ -6,10 +6,12 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/conch-dev/conch/test/program"
 )
 
 func TestMain(m *testing.M) {
-	quiet()
+	program.Quiet()
 	goleak.VerifyTestMain(m)
 }
 

@@ -169,7 +169,7 @@ func (w *world) runSchedule(ctx context.Context) (string, error) {
 	sites.Wait()
 	heal()
 	err := f.end(ctx)
-	return f.String(), errors.Join(append(errs, err, ctx.Err())...)
+	return f.String(), errors.Join(errors.Join(errs...), err, ctx.Err())
 }
 
 // tick is the clock that both clusters go by.

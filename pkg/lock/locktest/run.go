@@ -45,7 +45,7 @@ func Run(t *testing.T, newHarness func(*testing.T) Harness) {
 		{"Acquire", acquireClauses}, {"Fencing", fencingClauses}, {"Foreign", foreignClauses}, {"Since", sinceClauses},
 		{"Settle", settleClauses}, {"Carry", carryClauses}, {"Renew", renewClauses}, {"Release", releaseClauses},
 		{"Abandon", abandonClauses}, {"Inspect", inspectClauses}, {"Refuse", refuseClauses}, {"Optional", optionalClauses},
-		{"Claim", claimClauses}, {"Stamp", stampClauses}, {"PutBack", putBackClauses}, {"Awaited", awaitedClauses},
+		{"Claim", claimClauses}, {"Stamp", stampClauses}, {"PutBack", putBackClauses}, {"Retry", retryClauses}, {"Awaited", awaitedClauses},
 	}
 	for _, g := range groups {
 		for _, c := range g.clauses {

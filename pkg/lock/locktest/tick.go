@@ -130,6 +130,32 @@ var claimClauses = []clause{
 			t.Store.Flush()
 		}
 	})},
+	{"the ticks of two series have nothing in common but the order of fencing tokens", ticking(func(t *ticker) {
+		in := func(series string, r lock.Request) lock.Request {
+			r.Key.Series = series
+			return r
+		}
+		a := t.started(in("a", t.ordered(ann, 1)))
+		b := t.started(in("b", t.ordered(bob, 0)))
+		none := t.started(t.ordered(cleo, 0))
+		t.higher(a, b)
+		t.higher(b, none)
+		t.higher(none, t.acquire(request(bob)).Grant)
+		t.refusedAsOld(in("a", t.ordered(bob, 0)), lock.TooOldSuperseded)
+		t.refused(in("b", t.ordered(ann, 0)))
+		t.release(b, lock.Leave{PutBack: true})
+		t.at(a, lock.StageStarted)
+		t.at(none, lock.StageStarted)
+		t.started(in("b", t.ordered(ann, 0)))
+	})},
+	{"a plain key that is asked for with the fencing token of a series as floor has forgotten nothing", ticking(func(t *ticker) {
+		r := t.of(ann, 0)
+		r.Key.Series = "a"
+		g := t.started(r)
+		if a := t.acquire(with(bob, func(r *lock.Request) { r.Floor = g.FencingToken + 1 })); a.Before == lock.EndedForgotten {
+			t.Fatalf("%+v", a)
+		}
+	})},
 	{"of many owners at once one starts a tick", ticking(func(t *ticker) {
 		owners := []lock.Owner{"a/1", "b/2", "c/3", "d/4", "e/5", "f/6", "g/7", "h/8"}
 		startedBy := make([]bool, len(owners))
@@ -160,6 +186,9 @@ var claimClauses = []clause{
 			"negative": func(r *lock.Request) { r.Key.Tick = -1 },
 			"far":      func(r *lock.Request) { r.Key.Tick = 1 << 60 },
 			"since":    func(r *lock.Request) { r.Since = 1 },
+			"retry":    func(r *lock.Request) { r.Key, r.Retry = key.Plain(), true },
+			"series":   func(r *lock.Request) { r.Key = lock.Key{Name: key.Name, Series: "a"} },
+			"colon":    func(r *lock.Request) { r.Key.Series = "a:b" },
 		} {
 			r := t.of(bob, 1)
 			change(&r)

@@ -21,6 +21,9 @@ type entry struct {
 	// back is the owner and fencing token that a tick was last given back under.
 	back      lock.Token
 	backUntil time.Time
+	// taken is the fencing token of the start that a tick was last taken over from.
+	taken      lock.FencingToken
+	takenUntil time.Time
 }
 
 // stringKind is the kind of all values in our form.
@@ -80,6 +83,9 @@ func (e *entry) expire(now time.Time) {
 	}
 	if !now.Before(e.backUntil) {
 		e.back = ""
+	}
+	if !now.Before(e.takenUntil) {
+		e.taken = 0
 	}
 	e.book.expire(now)
 }

@@ -16,10 +16,10 @@ const (
 	tickAhead = lock.MaxTickAge
 )
 
-// book is what the ticks of one key share.
+// book is what the ticks of one key share, and what those of one series do.
 type book struct {
 	fence   fence
-	started []int64 // minutes, newest first
+	started []int64 // minutes of a series, newest first
 	expires time.Time
 	// settling is until when nobody starts a tick, because data was lost.
 	settling time.Time
@@ -28,15 +28,16 @@ type book struct {
 // tick is one tick of a key and what it shares with the others.
 type tick struct {
 	*entry
-	plain *entry
-	now   time.Time
+	plain, series *entry
+	now           time.Time
 }
 
 // tick returns what is stored for a tick. The mutex must be held.
 func (b *Backend) tick(k lock.Key) tick {
 	plain, _ := b.entry(k.Plain())
+	series, _ := b.entry(k.At(0))
 	e, now := b.entry(k)
-	return tick{entry: e, plain: plain, now: now}
+	return tick{entry: e, plain: plain, series: series, now: now}
 }
 
 func (b *book) expire(now time.Time) {
@@ -58,7 +59,7 @@ func (b *book) highest(now time.Time) lock.FencingToken {
 }
 
 func (t tick) newest() int64 {
-	for _, minute := range t.plain.book.started {
+	for _, minute := range t.series.book.started {
 		if minute <= lock.TickMinute(t.now.Add(tickAhead)) {
 			return minute
 		}
@@ -79,13 +80,19 @@ func (t tick) view() lock.View {
 // begun reports whether the record says that somebody started the tick.
 func (t tick) begun() bool { return t.state() == lock.ViewHeld && t.value.stage.Begun() }
 
+// forsaken reports whether the tick was started and is nobody's any more: the plain key that it ran under is free, and was not lost with
+// other data just now.
+func (t tick) forsaken() bool {
+	return t.state() == lock.ViewHeld && t.value.stage == lock.StageStarted && t.plain.value == nil && !t.now.Before(t.plain.book.settling)
+}
+
 // tooOld says why a tick that is not ours may not be run by anybody, empty if it may.
-func (t tick) tooOld(ordered bool) lock.TooOld {
-	book := t.plain.book.started
+func (t tick) tooOld(ordered, again bool) lock.TooOld {
+	book := t.series.book.started
 	switch {
 	case t.now.Sub(time.Unix(60*t.key.Tick, 0)) > lock.MaxTickAge:
 		return lock.TooOldAge
-	case slices.Contains(book, t.key.Tick), ordered && t.newest() > t.key.Tick:
+	case slices.Contains(book, t.key.Tick) && !again, ordered && t.newest() > t.key.Tick:
 		return lock.TooOldSuperseded
 	}
 	return ""
@@ -96,11 +103,12 @@ func (t tick) acquire(r lock.Request) (lock.Acquired, error) {
 		t.prolong(r.TTL, false)
 		return t.acquired(r, true), nil
 	}
-	why := t.tooOld(r.Ordered)
-	if why != "" && (why == lock.TooOldAge || !t.begun()) {
+	forsaken := r.Retry && t.forsaken()
+	why := t.tooOld(r.Ordered, forsaken || t.taken > 0)
+	if why != "" && (why == lock.TooOldAge || !t.begun() || forsaken) {
 		return lock.Acquired{}, &lock.TooOldError{Key: r.Key, Why: why, Seen: t.view()}
 	}
-	if t.value != nil {
+	if t.value != nil && !forsaken {
 		return lock.Acquired{}, &lock.HeldError{Key: r.Key, Seen: t.view()}
 	}
 	plain, _ := t.plain.highest(t.now)
@@ -109,6 +117,9 @@ func (t tick) acquire(r lock.Request) (lock.Acquired, error) {
 	}
 	number := max(t.plain.book.highest(t.now)+1, plain+1, r.Floor, lock.FencingToken(t.now.UnixMilli()))
 	t.number(number)
+	if forsaken {
+		t.entry.taken, t.entry.takenUntil = t.value.fence, t.now.Add(lock.TickRetention)
+	}
 	t.entry.value = &value{owner: r.Owner, fence: number, stage: lock.StageClaimed, kind: stringKind, expires: t.now.Add(r.TTL)}
 	return t.acquired(r, false), nil
 }
@@ -159,7 +170,7 @@ func (t tick) prolong(ttl time.Duration, shorten bool) {
 
 // enrol writes down that the tick was started.
 func (t tick) enrol() {
-	b := &t.plain.book
+	b := &t.series.book
 	if !slices.Contains(b.started, t.key.Tick) {
 		b.started = append(b.started, t.key.Tick)
 		slices.SortFunc(b.started, func(x, y int64) int { return cmp.Compare(y, x) })
@@ -187,10 +198,11 @@ func (t tick) stamp(g lock.Grant, to lock.Stage, ttl time.Duration, shorten bool
 		if g.Ordered && !from.Begun() && t.value.stage == lock.StageClaimed && to == lock.StageStarted && t.newest() > t.key.Tick {
 			return lock.Grant{}, false, &lock.TooOldError{Key: g.Key, Why: lock.TooOldSuperseded, Seen: t.view()}
 		}
-	case !from.Begun(), t.entry.back == plainToken(owner, number):
+	case !from.Begun(), t.entry.back == plainToken(owner, number), number <= t.taken:
 		return lock.Grant{}, false, lost
 	case t.value == nil, t.state() == lock.ViewHeld && t.value.stage == lock.StageClaimed:
 		t.entry.value = &value{owner: owner, fence: number, stage: from, kind: stringKind}
+		t.plain.book.settling = later(t.plain.book.settling, t.now.Add(ttl))
 	default:
 		return lock.Grant{}, false, lost
 	}
@@ -228,7 +240,7 @@ func (t tick) putBack(g lock.Grant, how lock.Leave) (freed bool, err error) {
 		return false, &lock.StartedError{Key: g.Key, Seen: t.view()}
 	}
 	t.free()
-	if b := &t.plain.book; v.stage.Begun() {
+	if b := &t.series.book; v.stage.Begun() {
 		b.started = slices.DeleteFunc(b.started, func(minute int64) bool { return minute == t.key.Tick })
 	}
 	return true, nil

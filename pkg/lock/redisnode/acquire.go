@@ -63,6 +63,9 @@ func (b *Backend) checkRequest(r lock.Request) error {
 	if r.Key.Tick != 0 && r.Since != 0 {
 		problems = append(problems, errors.New("since: a tick has no tenure to continue"))
 	}
+	if r.Key.Tick == 0 && r.Retry {
+		problems = append(problems, errors.New("retry: only a tick is started"))
+	}
 	return invalid(problems...)
 }
 

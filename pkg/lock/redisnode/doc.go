@@ -16,10 +16,12 @@
 //
 //	conch:{K}:tick:<minute>           string   owner#fencing token#stage, with a ttl while claimed, then for 48 h
 //	conch:{K}:tick:<minute>:back      string   owner#fencing token that it was given back under; 48 h
+//	conch:{K}:tick:<minute>:taken     string   fencing token of the start that it was taken over from; 48 h
 //	conch:{K}:tick:fence              string   highest fencing token of any tick of K; 30 days
 //	conch:{K}:tick:newest             string   minutes that were started, newest first, at most 32; 48 h
-//	conch:{K}:tick:settle             string   while it is there, no claim is started: data was lost; ttl + settle delay
+//	conch:{K}:tick:settle             string   while it is there, data was lost just now: no claim is started, and no start forsaken
 //	conch:{K}:tick:<minute>:released  channel  a hint that the tick is free, or was started or ended
+//	conch:{K}:of:<series>:tick:…      the same of a series, but for fence and settle, which all ticks of K share
 //
 // A new fencing token of K or of a tick of K is above all that both have had, so that one resource may see them mixed.
 //

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -98,7 +99,7 @@ func (s *space) do(args ...any) any {
 
 func (s *space) name(k lock.Key) string {
 	if k.Tick != 0 {
-		return s.helper(k.Plain(), fmt.Sprint("tick:", k.Tick))
+		return s.helper(k.Plain(), strings.TrimPrefix(strings.TrimPrefix(k.String(), k.Name), ":"))
 	}
 	if k.Raw {
 		return k.Name

@@ -21,7 +21,7 @@ type layout struct{ prefix string }
 func (l layout) lock(k lock.Key) string {
 	switch {
 	case k.Tick != 0:
-		return l.helper(k.Plain(), tickName(k))
+		return l.helper(k.At(0), tickName(k))
 	case k.Raw:
 		return k.Name
 	}
@@ -31,7 +31,9 @@ func (l layout) lock(k lock.Key) string {
 func (l layout) helper(k lock.Key, name string) string {
 	switch {
 	case k.Tick != 0:
-		return l.helper(k.Plain(), tickName(k)+":"+name)
+		return l.helper(k.At(0), tickName(k)+":"+name)
+	case k.Series != "":
+		return l.helper(k.Plain(), "of:"+k.Series+":"+name)
 	case k.Raw:
 		return l.prefix + "{" + k.Name + rawMark + name
 	}
@@ -48,7 +50,10 @@ func (l layout) keys(k lock.Key) []string {
 // tickKeys are the KEYS of every script of a tick.
 func (l layout) tickKeys(k lock.Key) []string {
 	plain := k.Plain()
-	return []string{l.lock(k), l.tickFence(plain), l.helper(plain, "tick:newest"), l.helper(k, "back"), l.helper(plain, "fence")}
+	return []string{
+		l.lock(k), l.tickFence(plain), l.helper(k.At(0), "tick:newest"), l.helper(k, "back"), l.helper(plain, "fence"), l.helper(k, "taken"),
+		l.helper(plain, "tick:settle"),
+	}
 }
 
 // tickFence is shared by the ticks of a key.
@@ -75,30 +80,40 @@ func (l layout) keyOf(channel string) (lock.Key, bool) {
 	if !ok {
 		return lock.Key{}, false
 	}
-	name, minute := cutTick(name)
+	name, series, minute := cutTick(name)
 	if raw, ok := strings.CutSuffix(name, strings.TrimSuffix(rawMark, ":")); ok {
-		return lock.Key{Name: raw, Raw: true, Tick: minute}, true
+		return lock.Key{Name: raw, Raw: true, Tick: minute, Series: series}, true
 	}
 	encoded, ok := strings.CutSuffix(name, "}")
 	if !ok {
 		return lock.Key{}, false
 	}
 	scoped, err := url.PathUnescape(encoded)
-	return lock.Key{Name: scoped, Tick: minute}, err == nil
+	return lock.Key{Name: scoped, Tick: minute, Series: series}, err == nil
 }
 
-// cutTick takes the tick off the end of a name. What stands before it ends a name, so a name that only looks like a tick keeps it.
-func cutTick(name string) (string, int64) {
+// cutTick takes the tick off the end of a name, and the series before it. What stands before them ends a name, so a name that only looks
+// like a tick keeps it.
+func cutTick(name string) (head, series string, minute int64) {
 	i := strings.LastIndex(name, ":tick:")
 	if i < 0 {
-		return name, 0
+		return name, "", 0
 	}
-	minute, err := strconv.ParseUint(name[i+len(":tick:"):], 10, 63)
-	if head := name[:i]; err == nil && (strings.HasSuffix(head, "}") || strings.HasSuffix(head, "}:raw")) {
-		return head, int64(minute)
+	n, err := strconv.ParseUint(name[i+len(":tick:"):], 10, 63)
+	if err != nil {
+		return name, "", 0
 	}
-	return name, 0
+	head = name[:i]
+	if j := strings.LastIndex(head, ":of:"); j >= 0 && endsName(head[:j]) && !strings.ContainsAny(head[j+len(":of:"):], ":}") {
+		head, series = head[:j], head[j+len(":of:"):]
+	}
+	if !endsName(head) {
+		return name, "", 0
+	}
+	return head, series, int64(n)
 }
+
+func endsName(s string) bool { return strings.HasSuffix(s, "}") || strings.HasSuffix(s, "}:raw") }
 
 func escapeGlob(s string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(s)

@@ -10,7 +10,7 @@ import (
 var awkward = []string{
 	"a", "a:fence", "a:last", "a:released", "a}", "{a", "{a}", "a{b}c", "{}x", "}{", "%7Ba", "a b", "a\n", "\x00", "raw", "a}:raw", "a}:raw:fence",
 	"a}:fence", "meta", "cluster:id", "ä", "\u202eabc", "*", "[x]", "a:raw:released", "}:raw:released", "a}:released",
-	"a:tick:7", "a}:tick:7", "a}:raw:tick:7", "a}:tick:7:released", "a}:raw:tick:7:released", "a}:tick:fence", "tick:newest", "a:waiting",
+	"a}:of:a:tick:7", "a}:raw:of:a:tick:7", "a:of:a", "a}:of:a", "a}:raw:of:a", "a:tick:7", "a}:tick:7", "a}:raw:tick:7", "a}:tick:7:released", "a}:raw:tick:7:released", "a}:tick:fence", "tick:newest", "a:waiting",
 }
 
 func allKeys() []lock.Key {
@@ -18,6 +18,10 @@ func allKeys() []lock.Key {
 	for _, name := range awkward {
 		plain, raw := lock.Key{Name: name}, lock.Key{Name: name, Raw: true}
 		keys = append(keys, plain, raw, plain.At(7), raw.At(7), plain.At(77))
+		for _, series := range []string{"a", "raw", "tick", "of"} {
+			plain.Series, raw.Series = series, series
+			keys = append(keys, plain.At(7), raw.At(7))
+		}
 	}
 	return keys
 }

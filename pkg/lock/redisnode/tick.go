@@ -19,8 +19,8 @@ func (b *Backend) tickOp(s *script, k lock.Key, subject string, args ...any) op 
 
 func (b *Backend) acquireTick(ctx context.Context, r lock.Request) (lock.Acquired, error) {
 	o := b.tickOp(tickAcquireScript, r.Key, string(r.Owner), string(r.Owner), milliseconds(r.TTL), int64(r.Floor), flag(r.Ordered),
-		layoutVersion, millisecondsUp(r.Settle.Delay))
-	o.keys = append(o.keys, b.layout.meta(), b.layout.helper(r.Key.Plain(), "tick:settle"))
+		layoutVersion, millisecondsUp(r.Settle.Delay), flag(r.Retry))
+	o.keys = append(o.keys, b.layout.meta(), b.layout.lock(r.Key.Plain()))
 	answer := b.main.do(ctx, []op{o})[0]
 	operation := "acquire " + r.Key.String()
 	if answer.err != nil {

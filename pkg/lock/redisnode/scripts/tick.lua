@@ -1,6 +1,7 @@
--- Stands after common.lua before every script of a tick. KEYS: tick, tick:fence, tick:newest, back, fence. ARGV: tag, minute, ...
+-- Stands after common.lua before every script of a tick. KEYS: tick, tick:fence, tick:newest, back, fence, taken,
+-- tick:settle. ARGV: tag, minute, ...
 -- A tick is a record owner#number#stage; what all ticks of a key share are the highest number and the minutes that were started.
-local NEWEST, BACK = KEYS[3], KEYS[4]
+local NEWEST, BACK, TAKEN, SETTLE = KEYS[3], KEYS[4], KEYS[6], KEYS[7]
 local MINUTE = tonumber(ARGV[2])
 local RETAIN = int(2 * DAY) -- after the last stamp or renewal of what was started
 local BOOK = 32 -- how many started minutes are told apart: as many put backs as may come in a row
@@ -71,6 +72,12 @@ local function give_back(seen, channel)
   redis.call('SET', BACK, seen.owner .. '#' .. int(seen.fence), 'PX', RETAIN)
   redis.call('DEL', LOCK)
   redis.pcall('PUBLISH', channel, '')
+end
+
+-- taken reports whether the tick was claimed anew after the grant with this number had started it. Those that came before are former ones too.
+local function taken(fence)
+  local stored = redis.pcall('GET', TAKEN)
+  return type(stored) == 'string' and tonumber(fence) <= (tonumber(stored) or 0)
 end
 
 local function tick_reply(status, seen, minutes, t)

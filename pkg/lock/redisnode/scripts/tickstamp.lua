@@ -13,10 +13,12 @@ if seen.owner == owner and seen.fence == tonumber(fence) then
   if ordered and from == 'claimed' and stage == 'claimed' and to == 'started' and newest(minutes, t) > MINUTE then
     return tick_reply('superseded', seen, minutes, t)
   end
-elseif RANK[from] == 1 or redis.pcall('GET', BACK) == owner .. '#' .. fence then
+elseif RANK[from] == 1 or redis.pcall('GET', BACK) == owner .. '#' .. fence or taken(fence) then
   return tick_reply('lost', seen, minutes, t)
 elseif seen.state == 'Free' or (seen.state == 'Held' and seen.stage == 'claimed') then
   stage = from
+  -- Data was lost, maybe the plain lock with it. Whoever runs the tick gets the time to take that again before the tick counts as forsaken.
+  if redis.call('PTTL', SETTLE) < ttl then redis.pcall('SET', SETTLE, '1', 'PX', int(ttl)) end
 else
   return tick_reply('lost', seen, minutes, t)
 end
