@@ -28,6 +28,8 @@ type memory struct {
 	heard map[types.UID]heartbeat
 	// told is the advice that an Event gave, and that is still true.
 	told map[string]struct{}
+	// outdated counts the writes in a row that were refused because the cache lags behind.
+	outdated int
 	// missingSince is when a lock that pods wait for was first seen not to exist.
 	missingSince time.Time
 	// backOff is how long the candidates of one revision stand back after giving the lock up.

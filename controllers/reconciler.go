@@ -29,7 +29,8 @@ import (
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update;patch,namespace=conch-system
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get,namespace=kube-node-lease
 
-// cacheLag is how long a cache usually needs to see a write.
+// cacheLag is how long a cache usually needs to see a write. It doubles up to 32 times where it needs longer, so
+// that a slow watch is not answered by a write that is refused fifty times a second.
 const cacheLag = 20 * time.Millisecond
 
 // atOnce is for a next step that waits for nothing.
@@ -128,8 +129,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		err = p.report(ctx, snap, dec)
 	}
 	if err != nil {
-		return outdated(ctx, err)
+		return p.behind(ctx, err)
 	}
+	p.mem.outdated = 0
 	p.settleMemory(req.NamespacedName)
 	if p.again > 0 {
 		dec.Revisit = p.again
@@ -141,14 +143,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{RequeueAfter: dec.Revisit}, nil
 }
 
-// outdated turns a write that was refused because the cache lags behind into another look soon. The
+// behind turns a write that was refused because the cache lags behind into another look soon. The
 // watch brings the news; nothing is wrong.
-func outdated(ctx context.Context, err error) (ctrl.Result, error) {
+func (p *pass) behind(ctx context.Context, err error) (ctrl.Result, error) {
 	if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 		return ctrl.Result{}, err
 	}
 	ctrl.LoggerFrom(ctx).V(1).Info("Deciding again", "because", err.Error())
-	return ctrl.Result{RequeueAfter: cacheLag}, nil
+	lag := cacheLag << min(p.mem.outdated, 5)
+	p.mem.outdated++
+	return ctrl.Result{RequeueAfter: lag}, nil
 }
 
 // settleMemory drops what is remembered of a lock that is gone and has nothing left to end.

@@ -17,7 +17,7 @@ func kin(revision int64, mods ...func(*plan.Kin)) func(*plan.Snapshot) {
 }
 
 func active(k *plan.Kin)   { k.Active = true }
-func holding(k *plan.Kin)  { k.Holding = true }
+func mayStart(k *plan.Kin)  { k.Holding = true }
 func settles(k *plan.Kin)  { k.Settling = true }
 func stranger(k *plan.Kin) { k.Group = "shop" }
 
@@ -48,18 +48,18 @@ func TestAWorkloadThatChangedItsLock(t *testing.T) {
 		"what another workload does under another lock concerns nobody": {
 			from: waiting, change: kin(2, active, stranger), want: outcome{State: plan.Waiting, Action: plan.Contend, Target: "web-1", Reason: plan.Contending},
 		},
-		"a holder that has not started yields to a newer revision that is about to start":  {from: acquired, change: kin(2, holding), want: ended(plan.LockChanged)},
+		"a holder that has not started yields to a newer revision that is about to start":  {from: acquired, change: kin(2, mayStart), want: ended(plan.LockChanged)},
 		"it yields to one that has its lock and may not start yet":                         {from: acquired, change: kin(2, settles), want: ended(plan.LockChanged)},
 		"it starts beside an older one that may not start yet":                             {from: acquired, change: kin(0, settles), want: starts},
 		"it yields to one that works":                                                      {from: acquired, change: kin(2, active), want: ended(plan.LockChanged)},
 		"it yields while it settles":                                                       {from: settling, change: kin(2, active), want: ended(plan.LockChanged)},
 		"a leader yields as well":                                                          {from: acquiredLeader, change: kin(2, active), want: ended(plan.LockChanged)},
 		"it starts while the newer one only waits":                                         {from: acquired, change: kin(2), want: starts},
-		"it starts beside what another workload is about to start":                         {from: acquired, change: kin(2, holding, stranger), want: starts},
-		"it waits for an older revision that is about to start, which will yield":          {from: acquired, change: kin(0, holding), want: held(outcome{Reason: plan.OthersActive, Revisit: look})},
+		"it starts beside what another workload is about to start":                         {from: acquired, change: kin(2, mayStart, stranger), want: starts},
+		"it waits for an older revision that is about to start, which will yield":          {from: acquired, change: kin(0, mayStart), want: held(outcome{Reason: plan.OthersActive, Revisit: look})},
 		"it does not wait for an older one that only waits":                                {from: acquired, change: kin(0), want: starts},
-		"where revisions are not numbered both sides agree which is the newer":             {from: acquired, change: kin(1, holding, func(k *plan.Kin) { k.UID = "uid-a" }), want: held(outcome{Reason: plan.OthersActive, Revisit: look})},
-		"and the other one of the two yields":                                              {from: acquired, change: kin(1, holding, func(k *plan.Kin) { k.UID = "uid-z" }), want: ended(plan.LockChanged)},
+		"where revisions are not numbered both sides agree which is the newer":             {from: acquired, change: kin(1, mayStart, func(k *plan.Kin) { k.UID = "uid-a" }), want: held(outcome{Reason: plan.OthersActive, Revisit: look})},
+		"and the other one of the two yields":                                              {from: acquired, change: kin(1, mayStart, func(k *plan.Kin) { k.UID = "uid-z" }), want: ended(plan.LockChanged)},
 		"a holder works while its workload waits for another lock and nobody for this one": {from: running, change: kin(2), want: runs},
 		"it hands over where another cluster waits":                                        {from: running, change: all(kin(2), awaited), want: ended(plan.LockChanged)},
 		"it hands over where another workload waits":                                       {from: running, change: all(kin(2), another(elsewhere)), want: ended(plan.LockChanged)},

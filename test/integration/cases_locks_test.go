@@ -186,3 +186,27 @@ func TestAForceDeletedPodUnderTheLockOfBeforeIsGivenItsGrace(t *testing.T) {
 	w.east.free("before")
 	ledger.Verdict(t, w.ledger)
 }
+
+// Among leaders nobody waits behind a gate: the pods of both revisions are up, and one at a time bears the label.
+func TestLeadersOfAWorkloadThatNamesAnotherLockNeverOverlap(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.east.conch(1)
+	oracle := w.east.watchLeaders()
+	w.east.newLock("before", ttl(longTTL))
+	w.east.newLock("after", ttl(longTTL))
+	tpl := w.east.template("web", "leader", "sleep", "3600")
+	wantsLock("before")(&tpl)
+	w.east.deployment("web", 2, tpl, rolling)
+	w.east.holds("before")
+	w.east.roll("web", "2", wantsLock("after"))
+	w.Eventually(func() string {
+		var leaders corev1.PodList
+		w.Expect(w.east.client.List(t.Context(), &leaders, client.InNamespace(w.ns), client.MatchingLabels{lockv1alpha1.LabelRole: lockv1alpha1.RoleLeader})).To(Succeed())
+		w.Expect(len(leaders.Items)).To(BeNumerically("<", 2))
+		return describe(w.east.lock("after"))
+	}, within, 20*time.Millisecond).Should(HavePrefix("Held by " + w.east.id() + " started"))
+	w.east.rolledOut("deployment", "web")
+	w.east.free("before")
+	ledger.Verdict(t, oracle)
+}
