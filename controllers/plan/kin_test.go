@@ -17,7 +17,7 @@ func kin(revision int64, mods ...func(*plan.Kin)) func(*plan.Snapshot) {
 }
 
 func active(k *plan.Kin)   { k.Active = true }
-func mayStart(k *plan.Kin)  { k.Holding = true }
+func mayStart(k *plan.Kin) { k.Holding = true }
 func settles(k *plan.Kin)  { k.Settling = true }
 func stranger(k *plan.Kin) { k.Group = "shop" }
 
