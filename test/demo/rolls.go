@@ -38,11 +38,13 @@ func exclusiveRolled(ctx context.Context, s *stage) error {
 	}
 	most := 0
 	if err := s.until(ctx, "a holder of the new revision", func() error {
-		out, err := s.east.Kubectl(ctx, "-n", namespace, "get", "pods", "-l", "app=reports", "--no-headers")
+		// A pod that has ended may still be there for a moment, as Terminating.
+		out, err := s.east.Kubectl(ctx, "-n", namespace, "get", "pods", "-l", "app=reports",
+			"-o", `jsonpath={.items[*].status.containerStatuses[*].state.running.startedAt}`)
 		if err != nil {
 			return err
 		}
-		most = max(most, strings.Count(out, " Running ")+strings.Count(out, " Terminating "))
+		most = max(most, len(strings.Fields(out)))
 		return s.newest(ctx, "reports")
 	}); err != nil {
 		return err
